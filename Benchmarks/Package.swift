@@ -11,6 +11,9 @@ var settings: [SwiftSetting] = [
 // Set by the steps of `ci`. A newer compiler may have new warnings, which should not stop others.
 if Context.environment["WARNINGS_AS_ERRORS"] != nil { settings.append(.treatAllWarnings(as: .error)) }
 
+let pool = Target.Dependency.product(name: "APNSPool", package: "swift-apns-pool")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+
 // A package of its own, so that users of the library resolve none of what only measuring needs.
 let package = Package(
     name: "Benchmarks",
@@ -29,30 +32,18 @@ let package = Package(
             name: "throughput",
             dependencies: [
                 .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "APNSPool", package: "swift-apns-pool"),
+                pool,
                 .product(name: "APNSSimulator", package: "swift-apns-pool"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
-                .product(name: "Logging", package: "swift-log"),
+                logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .target(name: "CMalloc", condition: .when(platforms: [.linux])),
             ]
         ),
-        .executableTarget(
-            name: "first-push",
-            dependencies: [
-                .product(name: "APNSPool", package: "swift-apns-pool"),
-                .product(name: "Logging", package: "swift-log"),
-            ]
-        ),
-        .executableTarget(
-            name: "idle",
-            dependencies: [
-                .product(name: "APNSPool", package: "swift-apns-pool"),
-                .product(name: "Logging", package: "swift-log"),
-            ]
-        ),
+        .executableTarget(name: "first-push", dependencies: [pool, logging]),
+        .executableTarget(name: "idle", dependencies: [pool, logging]),
     ]
 )
 

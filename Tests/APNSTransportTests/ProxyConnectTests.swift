@@ -162,6 +162,14 @@ struct ProxyConnectTests {
         )
     }
 
+    @Test("The fields of an interim response are not those of the final one")
+    func interimFields() {
+        let interim = "HTTP/1.1 103 Early Hints\r\nProxy-Authenticate: NTLM\r\n\r\n"
+        let action = self.action(on: interim + "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\n\r\n")
+        guard case .fail(let error) = action else { return #expect(Bool(false), "\(action)") }
+        #expect(error.code == .proxyAuthenticationFailed && !error.message.contains("NTLM"), "\(error)")
+    }
+
     @Test func anEarlyCloseIsTransient() {
         for text in ["", "HTTP", "HTTP/1.1 200 OK\r\nX", "HTTP/1.1 100 Continue\r\n\r\n"] {
             var machine = self.machine()
@@ -183,6 +191,7 @@ struct ProxyConnectTests {
         let run = PropertyRun(commands: 400, runs: 400)
         let responses = [
             "200 OK\r\nVia: x\r\n\r\n\u{16}\u{3}", "407 No\r\nProxy-Authenticate: Basic\r\n\r\n", "502 No\r\n\r\n",
+            "103 X\r\nProxy-Authenticate: NTLM\r\n\r\nHTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\n\r\n",
         ]
         for seed in run.seeds {
             var random = SeededRandom(seed: seed)

@@ -1,5 +1,4 @@
 import APNSModel
-import APNSBasics
 import APNSTransport
 import NIOCore
 import ServiceLifecycle

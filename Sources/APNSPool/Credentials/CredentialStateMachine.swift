@@ -8,9 +8,10 @@ import SupervisedPool
 ///   trusted ────────────────────────────▶ suspected ───────────────────────▶ declared ◀──┐ refused: the hold-off
 ///      ▲                                      │                               │  │       │ doubles
 ///      │                                      │ accepted                      │  │ hold-off over: one push
-///      └──────────────────────────────────────┴───────────────────────────────┘  └──▶ probing
+///      └──────────────────────────────────────┴───────────────────────────────┘  └──▶ trial
 /// ```
-/// From `probing`, a refusal leads to `declared` with twice the hold-off, and an acceptance to `trusted`.
+/// If the trial is refused, the fault is declared again with twice the hold-off. If it is accepted, the credential is
+/// trusted again.
 ///
 /// One refusal is weak evidence. A single APNs server can be confused for a while. Also, once APNs has refused a
 /// provider token on a connection, it has been seen to refuse every later one there. After a declared fault, pushes are
@@ -53,7 +54,7 @@ struct CredentialStateMachine: Sendable {
         /// No push is sent before this instant.
         var until: MonotonicInstant
         var holdOffs: Backoff
-        /// Whether one push is under way since the hold-off. If it gets no response, `until` admits the next one.
+        /// Whether a trial was admitted after the hold-off. If it gets no response, `until` admits the next one.
         var hasTrial = false
     }
 

@@ -17,11 +17,11 @@ import SupervisedPool
 ///                                                                                       128 verdicts
 /// ```
 ///
-/// In bad weather, one push at a time is sent as a trial, after growing pauses, until a verdict arrives. While it clears, each verdict
-/// admits two further pushes, so that full speed is back after eight round trips. Only as many verdicts count as pushes were
-/// admitted, because those of older pushes may arrive late. Sporadic weather slows nothing down: the verdict of any push in
-/// flight ends it at once. A key or certificate that APNs refuses is not weather here, because `CredentialStateMachine` holds
-/// pushes back for it.
+/// In bad weather, one push at a time is sent as a trial, after growing pauses, until a verdict arrives. While it
+/// clears, each verdict admits two further pushes, so that full speed is back after eight round trips. Only as many
+/// verdicts count as pushes were admitted, because those of older pushes may arrive late. Sporadic weather slows
+/// nothing down: the verdict of any push in flight ends it at once. A key or certificate that APNs refuses is not
+/// weather here, because `CredentialStateMachine` holds pushes back for it.
 struct WeatherStateMachine: Sendable {
     /// What meets every push, for errors, health and logs.
     struct Cause: Hashable, Sendable, CustomStringConvertible {

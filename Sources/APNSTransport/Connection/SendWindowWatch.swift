@@ -7,7 +7,7 @@ struct SendWindowWatch {
     /// trips. Also the interval of `WindowStreamLimit`.
     static let interval = TimeAmount.milliseconds(500)
 
-    /// When the window is examined next; nil: it limits no request.
+    /// When the interval ends; nil: none has begun.
     private(set) var deadline: NIODeadline?
     /// How often the peer had enlarged the window when the interval began.
     private var updates: UInt64 = 0

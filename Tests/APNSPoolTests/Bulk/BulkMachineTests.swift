@@ -1,5 +1,4 @@
 import SupervisedPool
-import TestSupport
 import Testing
 
 @testable import APNSPool

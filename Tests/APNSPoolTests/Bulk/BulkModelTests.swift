@@ -17,7 +17,7 @@ struct BulkModelTests {
         var seen: [String: Int] = [:]
         for seed in Self.run.seeds {
             await TestScale.letOthersRun()
-            var world = BulkWorld(seed: seed)
+            var world = BulkWorld(seed: seed ^ 1)
             for _ in 0..<Self.run.commandsPerRun where !world.isFinished && world.mistakes.isEmpty { world.command() }
             world.settle()
             #expect(world.mistakes.isEmpty, "\(world.mistakes). \(Self.run.replay(seed))")
@@ -75,9 +75,9 @@ private struct BulkWorld {
     private var unread = 0
 
     init(seed: UInt64) {
-        self.random = SeededRandom(seed: seed)
+        self.random = SeededRandom(seed: seed ^ 1)
         self.maxInFlight = Int.random(in: 1...700, using: &self.random)
-        self.machine = BulkMachine(maxInFlight: self.maxInFlight, seed: seed)
+        self.machine = BulkMachine(maxInFlight: self.maxInFlight, seed: seed ^ 1)
         self.elementsLeft = Int.random(in: 0...3000, using: &self.random)
         self.elementsHere = self.elementsLeft
     }

@@ -1,3 +1,4 @@
+import SupervisedPool
 import Testing
 
 @testable import APNSPool
@@ -83,6 +84,36 @@ struct ConfigurationTests {
         let pool = APNSClientConfiguration(authentication: .withoutToken).poolConfiguration
         #expect(pool.maxWaiters == 10_000)
         #expect(pool.maxQueuedBytes == 16 * 1024 * 1024)
+    }
+
+    @Test("The pool gets every setting of the client that concerns it")
+    func settingsOfThePool() {
+        var configuration = APNSClientConfiguration(authentication: .withoutToken)
+        configuration.pool = .init(
+            size: 2,
+            maxOverflow: 4,
+            strategy: .fifo,
+            maxQueued: 5,
+            maxQueuedBytes: 8192,
+            idleTimeout: .seconds(6),
+            maximumLifetime: .seconds(7),
+            connectSpacing: .seconds(8),
+            unavailableAfter: .seconds(9),
+            whenUnavailable: .wait
+        )
+        let pool = PoolConfiguration(
+            size: 2,
+            maxOverflow: 4,
+            strategy: .fifo,
+            maxWaiters: 5,
+            maxQueuedBytes: 8192,
+            connectSpacing: .seconds(8),
+            idleTimeout: .seconds(6),
+            unavailableAfter: .seconds(9),
+            whenUnavailable: .wait,
+            maximumLifetime: .seconds(7)
+        )
+        #expect(configuration.poolConfiguration == pool)
     }
 
     @Test func valuesAtTheLimitsAreAllowed() throws {
