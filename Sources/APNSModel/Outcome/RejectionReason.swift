@@ -63,7 +63,8 @@ public struct RejectionReason: RawRepresentable, Sendable, Hashable, Codable, Cu
         case 403: return .credential
         // An unknown reason does not justify deleting a token.
         case 410: return reason == nil ? .tokenInvalid : .fixRequest
-        case 429: return .pauseDevice
+        // Without a reason, it comes from a server before APNs and says nothing about the device.
+        case 429: return reason == nil ? .retryLater : .pauseDevice
         case 500...: return .retryLater
         default: return .fixRequest
         }

@@ -4,8 +4,8 @@ import SupervisedPool
 import Synchronization
 
 /// Creates the route of each attempt. Caches the last usable route for pushes until something changes. A route with a
-/// provider token stays cached for at most 30 s. Never cached are routes made while the credential is refused, routes of
-/// probes, broadcasts and channel calls, and routes that `sign` returns.
+/// provider token stays cached for at most 30 s. Never cached are routes made while the credential is refused or in
+/// bad weather, routes of probes, broadcasts and channel calls, and routes that `sign` returns.
 final class SendRouter: Sendable {
     private let credentials: CredentialManager
     private let lifecycle: ClientLifecycle

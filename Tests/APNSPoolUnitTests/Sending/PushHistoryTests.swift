@@ -138,6 +138,14 @@ struct PushHistoryTests {
         #expect(outcome.certainty == .rejected && outcome.attempts == 1 && outcome.status == status)
     }
 
+    @Test("A push that gets 429 without a reason is resent at once")
+    func reasonless429() {
+        guard case .retry(after: .zero) = run().end(rejected(429, nil)) else {
+            Issue.record("the push is not resent at once")
+            return
+        }
+    }
+
     @Test("A push whose provider token was from the future is resent once, with another token")
     func tokenFromTheFuture() {
         let run = run()
@@ -495,6 +503,16 @@ struct AttemptEndTests {
             return
         }
         #expect(rejection.disposition == .pauseDevice && retryAfter == expected)
+    }
+
+    @Test("A 429 without a reason, which comes from a server before APNs, pauses no device")
+    func pauseWithoutAReason() {
+        let end = self.read(.response, .responded, status: 429, body: "<html>")
+        guard case .rejected(let rejection, let retryAfter) = end else {
+            Issue.record("the attempt has another end")
+            return
+        }
+        #expect(rejection.disposition == .retryLater && retryAfter == nil)
     }
 
     @Test("Control characters in the text of a rejection are escaped, and long text is cut")
