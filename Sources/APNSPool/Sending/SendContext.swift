@@ -116,6 +116,8 @@ final class SendContext: Sendable {
         if self.lifecycle.current == .stopped {
             return .finish(history.fail(.shuttingDown, "the client was shut down"))
         }
+        // A push that waits for the weather to pass has made no further attempt.
+        if case .held = end { return decision }
         self.monitor.resends.wrappingAdd(1, ordering: .relaxed)
         return decision
     }

@@ -115,6 +115,22 @@ struct WeatherTests {
         }
     }
 
+    @Test("A push that waits for the end of the failure makes no further attempt, and none is counted")
+    func waitsAreNoResends() async throws {
+        try await self.withClient { client, _ in
+            let (sending, now) = (client.runtime.sending, client.runtime.clock.now)
+            var history = PushHistory(id: APNSID.random(), deadline: now.advanced(by: .seconds(60)))
+            let held = AttemptEnd.held(.init(description: "503"), since: now, until: now.advanced(by: .seconds(1)))
+            for (end, resends) in [(held, 0), (.notProcessed(.refused, "refused"), 1)] {
+                guard case .retry = sending.decide(end, &history) else {
+                    Issue.record("\(end) ends the push")
+                    return
+                }
+                #expect(await client.status.resends == resends)
+            }
+        }
+    }
+
     @Test("A route whose token must be signed in bad weather is not admitted yet")
     func unsignedRoute() async throws {
         let signer = HangingSigner()
