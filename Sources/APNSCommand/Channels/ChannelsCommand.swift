@@ -107,7 +107,7 @@ struct ListChannels: ChannelCommand {
         abstract: "Prints the ids of all channels, one per line."
     )
 
-    @OptionGroup var common: CommonOptions
+    @OptionGroup(title: "Connection") var common: CommonOptions
 
     @Flag(help: "Print one JSON object.")
     var json = false
@@ -137,7 +137,7 @@ struct CreateChannel: ChannelCommand {
     )
     var storage: String = "no-message"
 
-    @OptionGroup var common: CommonOptions
+    @OptionGroup(title: "Connection") var common: CommonOptions
 
     @Flag(help: "Print one JSON object.")
     var json = false
@@ -191,7 +191,7 @@ struct ShowChannel: ChannelCommand {
         abstract: "Prints a channel's push type and storage policy."
     )
 
-    @OptionGroup var common: CommonOptions
+    @OptionGroup(title: "Connection") var common: CommonOptions
 
     @Flag(help: "Print one JSON object.")
     var json = false
@@ -213,7 +213,7 @@ struct DeleteChannel: ChannelCommand {
         abstract: "Deletes a channel permanently."
     )
 
-    @OptionGroup var common: CommonOptions
+    @OptionGroup(title: "Connection") var common: CommonOptions
 
     @Flag(help: "Print one JSON object.")
     var json = false

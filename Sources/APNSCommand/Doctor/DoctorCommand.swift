@@ -9,8 +9,8 @@ struct DoctorCommand: AsyncParsableCommand {
         discussion: """
             Checks the settings and their sources, the key or certificate, the proxy, the server's name, TCP, TLS and \
             its certificates, HTTP/2 and this machine's clock. Then it sends one background push to a device token \
-            that cannot exist: the response BadDeviceToken means that APNs accepts the key and the topic. Each step \
-            that fails says what to do.
+            that cannot exist: the response BadDeviceToken means that APNs accepts the key and did not refuse the topic. \
+            Each step that fails says what to do.
 
             Give the same options, variables and file as for the other commands:
 
