@@ -368,7 +368,7 @@ extension PostgresPushQueue: PushQueue {
         // The row above needs no more room on the disk, and pushes do.
         try await self.requireRoom()
         if let capacity = self.options.capacity, self.room.isFull {
-            throw QueueError(code: .full, message: "The queue has reached its capacity of \(capacity) pushes.")
+            throw QueueError.full(capacity)
         }
     }
 

@@ -228,7 +228,8 @@ public protocol PushQueue: Sendable {
     /// Tests whether the queue can store more pushes durably. Readiness probes call it, so it must not read the whole
     /// storage.
     ///
-    /// - Throws: `QueueError` with the problem and the remedy. The code is `unusable` once damage was found.
+    /// - Throws: `QueueError` with the problem and the remedy. The code is `full` at the capacity, which may be noticed a
+    ///   second late, and `unusable` once damage was found.
     func checkStorage() async throws(QueueError)
 
     /// Checks that there is room for new data besides pushes, such as a batch or a subscription. ``enqueue(_:isPartial:)``

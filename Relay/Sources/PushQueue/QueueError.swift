@@ -28,4 +28,9 @@ public struct QueueError: Error, Sendable, Hashable, CustomStringConvertible {
     public var description: String { self.message }
 
     package static let closed = QueueError(code: .closed, message: "The queue is closed.")
+
+    /// - Parameter capacity: The maximum number of pushes without an outcome.
+    package static func full(_ capacity: Int) -> QueueError {
+        QueueError(code: .full, message: "The queue has reached its capacity of \(capacity) pushes. Try again later.")
+    }
 }

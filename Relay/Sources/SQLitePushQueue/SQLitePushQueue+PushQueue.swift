@@ -153,6 +153,9 @@ extension SQLitePushQueue: PushQueue {
         if let error = self.failure.first { throw error }
         try await self.setValue([], forKey: "ready")
         try await self.requireRoom()
+        if let capacity = self.options.capacity, self.group.committed.totals.unsettled >= capacity {
+            throw QueueError.full(capacity)
+        }
     }
 
     public func requireRoom() async throws(QueueError) {

@@ -46,20 +46,13 @@ extension WriteTransaction {
         let position = self.state.nextPosition
         let route = try self.state.names.idAddingIfNeeded(of: push.route, in: self.db)
         if let capacity, self.state.totals.unsettled >= capacity {
-            throw self.full(capacity)
+            throw QueueError.full(capacity)
         }
         self.state.nextPosition &+= 1
         try self.addPush(push, position, route, caller)
         try self.addQueued(position: position, route: route, due: push.notBefore.millisecondsSince1970)
         self.state.totals.add(1, to: .queued, of: route)
         return .queued
-    }
-
-    func full(_ capacity: Int) -> QueueError {
-        QueueError(
-            code: .full,
-            message: "The queue has reached its capacity of \(capacity) pushes. Try again later."
-        )
     }
 
     /// The result for a known push. If the push is new, registers its id for the next position and returns nil.
