@@ -46,6 +46,7 @@ struct WedgedConnectionTests {
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let held = Task { await deliver(5, with: client) }
             await server.wait { $0.held == 5 }
+            await self.waitForSilence(client, clock)
             clock.advance(by: .seconds(10))
             let outcomes = await held.value
             #expect(outcomes.allSatisfy { $0.certainty == .unknown && $0.error?.code == .deadlineExceeded })
