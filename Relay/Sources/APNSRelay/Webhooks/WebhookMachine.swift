@@ -78,6 +78,8 @@ struct WebhookMachine: Sendable {
     private(set) var nextAttempt: QueueTime?
 
     private var isRestored = false
+    /// What was read or stored last.
+    private var lastStored: WebhookPosition?
     /// Why the stored position cannot be used.
     private var fault: String?
     /// The position that must be stored next.
@@ -89,7 +91,6 @@ struct WebhookMachine: Sendable {
     private var idleUntil: QueueTime?
     /// When the stored position is read again while the current request fails.
     private var restoreAt = QueueTime(millisecondsSince1970: .min)
-    private var storedPosition: Int64?
     private var isPositionDirty = false
 
     /// - Parameters:
@@ -139,9 +140,11 @@ struct WebhookMachine: Sendable {
     mutating func didRestore(_ stored: WebhookPosition, now: QueueTime) {
         self.isRestored = true
         self.restoreAt = now.advanced(by: self.retry.poll)
+        // Nothing has changed. A request that was acknowledged since must not be sent again.
+        if stored == self.lastStored { return }
+        self.lastStored = stored
         if let extent = stored.extent, extent.first == self.current?.first, self.failures > 0 { return }
         self.position = stored.position
-        self.storedPosition = stored.position
         self.isPositionDirty = false
         self.pending = nil
         self.finishCurrent()
@@ -167,9 +170,9 @@ struct WebhookMachine: Sendable {
     mutating func didStore() {
         guard let pending = self.pending else { return }
         self.pending = nil
+        self.lastStored = pending
         self.storageWorks()
         self.current = pending.extent
-        self.storedPosition = self.position
         self.isPositionDirty = false
     }
 
@@ -209,7 +212,7 @@ struct WebhookMachine: Sendable {
         if let end = page.end, end > self.position ?? .min {
             // The page has only outcomes for others. Storing its position would cost a commit for each such page.
             self.position = end
-            let (skipped, overflow) = end.subtractingReportingOverflow(self.storedPosition ?? 0)
+            let (skipped, overflow) = end.subtractingReportingOverflow(self.lastStored?.position ?? 0)
             if overflow || skipped >= 10_000 { self.isPositionDirty = true }
             return
         }

@@ -146,6 +146,17 @@ struct WebhookMachineTests {
         #expect(Self.next(&machine, Self.start) == .read(after: 7))
     }
 
+    @Test("If nothing has changed, a request that was acknowledged meanwhile is not sent again")
+    func restoresAfterAnAcknowledgement() {
+        var machine = Self.sending()
+        let stored = WebhookPosition(position: nil, extent: machine.current)
+        machine.mayHaveChanged()
+        machine.didSend(.acknowledged, now: Self.start)
+        #expect(Self.next(&machine, Self.start) == .restore)
+        machine.didRestore(stored, now: Self.start)
+        #expect(Self.next(&machine, Self.start) == .read(after: 7))
+    }
+
     @Test("If another relay has posted further, its position counts, and a request that was not stored is forgotten")
     func otherRelay() {
         var machine = Self.machine()
