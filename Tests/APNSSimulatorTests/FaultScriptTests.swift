@@ -288,6 +288,9 @@ struct FaultScriptTests {
         #expect(second.after == .seconds(1))
         let last = engine.keep(second, uptime: .seconds(1))
         #expect(last?.fault != nil && last?.next == nil && engine.isEmpty)
+        // Connections have no device token.
+        let ofADevice = engine.inject(Fault(.goAway(), when: FaultTrigger(event: .time, deviceTokens: ["aa"])))
+        #expect(ofADevice == nil)
         let removed = engine.inject(often)
         engine.removeAll()
         let nothing = engine.keep(try #require(removed), uptime: .zero)

@@ -140,7 +140,8 @@ struct FaultEngine: Sendable {
         self.lastID += 1
         let armed = Armed(id: self.lastID, fault: fault, event: fault.event, injectedAt: uptime, random: random)
         self.armed.append(armed)
-        guard armed.event == .time, !armed.isSpent else { return nil }
+        // Connections have no device token.
+        guard armed.event == .time, fault.when.deviceTokens == nil, !armed.isSpent else { return nil }
         return Appointment(id: armed.id, after: max(fault.when.from, .zero))
     }
 

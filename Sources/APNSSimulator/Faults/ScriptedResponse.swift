@@ -43,7 +43,7 @@ public struct ScriptedResponse: Sendable, Hashable {
     /// The code of an RST_STREAM after the complete response, which servers send if they do not need the rest of a
     /// request (RFC 9113, section 8.1).
     public var resetCode: UInt32?
-    /// Whether the push counts as processed; nil: only if the status is 200.
+    /// Whether the push counts as processed; nil: if the status is 200 to 299.
     public var isProcessed: Bool?
 
     /// - Parameters:

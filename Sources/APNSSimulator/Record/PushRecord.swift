@@ -80,7 +80,7 @@ public struct PushRecord: Sendable, Hashable {
     public var reason: RejectionReason?
     /// How the request ended.
     public var fate: Fate
-    /// Whether the decision was 200: a device would have been notified, whether or not the response arrived.
+    /// Whether the decision was 200 to 299: a device would have been notified, whether or not the response arrived.
     public var isProcessed: Bool
     /// The kinds of the faults that applied to it, by their names in scripts.
     public var faults: [String]
