@@ -87,6 +87,6 @@ package final class EventHub<Element: Sendable>: Sendable {
         return EventStream(events: events, publisher: publisher)
     }
 
-    /// The current number of readers.
+    /// For tests: the current number of readers.
     var readerCount: Int { self.state.withLock { $0.publishers.count } }
 }

@@ -26,7 +26,14 @@ struct AppleListTests {
 
     /// Notifications that together set every key.
     private static func notifications() throws -> [PushNotification] {
-        [
+        let start = PushNotification.liveActivityStart(
+            topic: "com.example.a",
+            attributesType: "a",
+            attributes: ["a": 1],
+            contentState: ["b": 2],
+            alert: Alert(title: "a", body: "b")
+        )
+        return [
             PushNotification(
                 topic: "com.example.a",
                 alert: Alert(title: "a", subtitle: "b", body: "c", launchImage: "d")
@@ -45,22 +52,8 @@ struct AppleListTests {
                     locArgs: ["f"]
                 )
             ),
-            .liveActivityStart(
-                topic: "com.example.a",
-                attributesType: "a",
-                attributes: ["a": 1],
-                contentState: ["b": 2],
-                alert: Alert(title: "a", body: "b")
-            )
-            .staleDate(secondsSince1970: 1).inputPushToken(),
-            .liveActivityStart(
-                topic: "com.example.a",
-                attributesType: "a",
-                attributes: ["a": 1],
-                contentState: ["b": 2],
-                alert: Alert(title: "a", body: "b")
-            )
-            .inputPushChannel(try ChannelID("dHN0LXNyY2gtY2hubA==")),
+            start.staleDate(secondsSince1970: 1).inputPushToken(),
+            start.inputPushChannel(try ChannelID("dHN0LXNyY2gtY2hubA==")),
             .liveActivityEnd(topic: "com.example.a").dismissalDate(secondsSince1970: 1),
             .fileProvider(topic: "com.example.a", domain: "a"), .mdm(topic: "com.apple.mgmt.a", pushMagic: "b"),
             .pushToTalkServiceUpdate(topic: "com.example.a"),

@@ -141,7 +141,8 @@ public final class APNSClientGroup: Service {
     /// flight with the old credential finish, including running bulk calls. A new credential has its own connections, and
     /// so has the same credential from other files, or with another given key id, passphrase or `fileCheckInterval`.
     ///
-    /// The credential is not probed before the group runs or after its shutdown, nor if the app is new or its credential is the same.
+    /// The credential is not probed before the group runs or after its shutdown, nor if the app is new or its credential
+    /// is the same.
     ///
     /// - Parameters:
     ///   - app: The app with its new values. Its files are read now.

@@ -47,8 +47,8 @@ final class SendContext: Sendable {
 
     // MARK: The end of an attempt
 
-    /// Counts the attempt and determines how it ended. Passes what the response reveals about the provider
-    /// token to the token cache.
+    /// Counts the attempt and determines how it ended. Passes what the response reveals about the provider token to the
+    /// token cache.
     @inline(never)
     func evaluate(_ result: StreamResult, of route: SendRoute?, _ history: inout PushHistory) -> AttemptEnd {
         if result.ending == .notSent {

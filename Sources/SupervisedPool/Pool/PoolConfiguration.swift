@@ -23,15 +23,13 @@ public struct PoolConfiguration: Sendable, Hashable {
     /// The number of workers that are asked to connect when they register. 0 to 1,000, and `size` plus `maxOverflow`
     /// must be 1 to 1,000. With 0, the first checkout makes the first worker connect.
     public var size: Int
-    /// The number of workers above ``size`` that connect on demand and are disconnected when idle. 0 to
-    /// 1,000.
+    /// The number of workers above ``size`` that connect on demand and are disconnected when idle: 0 to 1,000.
     public var maxOverflow: Int
     /// How a worker is chosen for a checkout.
     public var strategy: Strategy
     /// How many checkouts may wait. 0 to 1,000,000.
     public var maxWaiters: Int
-    /// The limit for the total size of all waiting checkouts, in bytes, as declared by their callers. 0 to
-    /// 1 TiB.
+    /// The limit for the total size of all waiting checkouts, in bytes, as declared by their callers. 0 to 1 TiB.
     public var maxQueuedBytes: Int
     /// The share of each worker's streams that bulk checkouts leave free for interactive ones, in per cent, rounded
     /// down to whole streams. 0 to 90.
@@ -42,8 +40,8 @@ public struct PoolConfiguration: Sendable, Hashable {
     public var connectSpacing: Duration
     /// How long an overflow worker may go without a checkout before it is disconnected. 1 ms or more.
     public var idleTimeout: Duration
-    /// How long the pool may have no ready worker, while workers fail to connect, before it counts as unavailable.
-    /// Zero is allowed.
+    /// How long the pool may have no ready worker, while workers fail to connect, before it counts as unavailable. Zero
+    /// is allowed.
     public var unavailableAfter: Duration
     /// What happens to checkouts while the pool is unavailable.
     public var whenUnavailable: WhenUnavailable
