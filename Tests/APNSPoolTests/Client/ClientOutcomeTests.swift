@@ -218,7 +218,7 @@ struct ClientOutcomeTests {
         ) { client, server in
             let options = DeliveryOptions(deadline: .seconds(30))
             let push = Task { await client.deliver(samplePush(), to: deviceToken, options: options) }
-            #expect(await ends(advancing: clock) { _ = await push.value })
+            #expect(await ends(advancing: clock, for: [client]) { _ = await push.value })
             let outcome = await push.value
             #expect(outcome.certainty == .rejected)
             #expect(outcome.status == 503)
@@ -234,10 +234,11 @@ struct ClientOutcomeTests {
         let clock = ManualClock()
         try await withServer(script: script) {
             $0.use(clock)
+            $0.timeouts.deadline = .seconds(30)
         } _: { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let pushes = Task { await deliver(100, with: client) }
-            #expect(await ends(advancing: clock) { _ = await pushes.value })
+            #expect(await ends(advancing: clock, for: [client]) { _ = await pushes.value })
             let outcomes = await pushes.value
             #expect(outcomes.allSatisfy { $0.status == 503 || $0.certainty == .notSent })
             #expect(server.record.pushes.count <= 1 + 100 + 100)

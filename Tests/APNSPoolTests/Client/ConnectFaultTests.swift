@@ -236,7 +236,7 @@ extension ConnectFaultTests {
         try await client.start()
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
         // The push waits for a second connection to confirm the fault, but not until its deadline.
-        #expect(await ends(advancing: clock) { _ = await push.value })
+        #expect(await ends(advancing: clock, for: [client]) { _ = await push.value })
         let outcome = await push.value
         #expect(outcome.error?.code == .credential && outcome.certainty == .notSent)
         #expect(outcome.retryAfter ?? .zero > .seconds(3))

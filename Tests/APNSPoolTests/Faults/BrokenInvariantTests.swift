@@ -146,26 +146,11 @@ struct BrokenInvariantTests {
             clock.advance(by: .seconds(30))
             await until { !client.runtime.sending.router.isPaused }
             // A push that was routed to the old pool is resent after a short delay, so the clock must advance.
-            let isDone = Latch()
-            let push = Task {
-                defer { isDone.open() }
-                return await client.deliver(samplePush(), to: deviceToken)
-            }
-            await until {
-                clock.advance(by: .milliseconds(10))
-                return isDone.isOpen
-            }
+            let push = Task { await client.deliver(samplePush(), to: deviceToken) }
+            #expect(await ends(advancing: clock, for: [client]) { _ = await push.value })
             #expect(await push.value.certainty == .accepted)
-            let isBulkDone = Latch()
-            let summary = Task {
-                defer { isBulkDone.open() }
-                return await bulk.value
-            }
-            await until {
-                clock.advance(by: .milliseconds(10))
-                return isBulkDone.isOpen
-            }
-            #expect(await summary.value.accepted == 100)
+            #expect(await ends(advancing: clock, for: [client]) { _ = await bulk.value })
+            #expect(await bulk.value.accepted == 100)
         }
     }
 

@@ -103,7 +103,7 @@ struct GroupTokenTests: GroupOfClients {
             clock.advance(by: .seconds(6 * 60))
             for host in ["localhost", "127.0.0.1"] {
                 let push = Task { await self.deliver(group, 1, simulator, host: host) }
-                #expect(await ends(advancing: clock) { _ = await push.value })
+                #expect(await ends(advancing: clock, for: clients) { _ = await push.value })
                 #expect(await push.value.certainty == .accepted)
             }
             #expect(caches[0].status.generation == 1)

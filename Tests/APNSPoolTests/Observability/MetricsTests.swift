@@ -182,7 +182,7 @@ struct MetricsTests {
                 _ = await deliver(50, with: client)
                 _ = await client.sendAll(samplePush(), to: (0..<100).map { DeviceToken.sample($0) })
             }
-            #expect(await ends(advancing: clock) { await pushes.value })
+            #expect(await ends(advancing: clock, for: [client]) { await pushes.value })
             await until {
                 clock.advance(by: .seconds(1))
                 return metrics.sum("apns_reconnects_total") > 0 && metrics.sum("apns_provider_token_age_seconds") > 0

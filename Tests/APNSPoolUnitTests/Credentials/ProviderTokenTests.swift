@@ -177,7 +177,7 @@ struct ProviderTokenTests {
                 wall.seconds.store(Int64(passed) * 60 + error, ordering: .relaxed)
                 let push = Task { await client.deliver(samplePush(), to: deviceToken) }
                 // A retry waits on the client's clock.
-                #expect(await ends(advancing: clock) { _ = await push.value })
+                #expect(await ends(advancing: clock, for: [client]) { _ = await push.value })
                 let outcome = await push.value
                 #expect(outcome.certainty == .accepted, "minute \(passed): \(outcome)")
                 clock.advance(by: .seconds(60))
