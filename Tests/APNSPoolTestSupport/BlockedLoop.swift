@@ -15,7 +15,7 @@ struct BlockedLoop: Sendable {
         loop.execute {
             isBlocked.open()
             // The limit only ends a test that has failed.
-            _ = semaphore.wait(timeout: .now() + .seconds(Int(Patience.limit.components.seconds)))
+            _ = semaphore.wait(timeout: .now() + .seconds(Patience.seconds))
         }
         await isBlocked.wait()
     }

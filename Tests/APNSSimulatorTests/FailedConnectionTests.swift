@@ -22,7 +22,7 @@ struct FailedConnectionTests {
         var description: String { "\(self.cause): \(self.command.joined(separator: " "))" }
     }
 
-    private static let curl = ["curl", "--silent", "--max-time", "20", "--output", "/dev/null"]
+    private static let curl = ["curl", "--silent", "--max-time", "\(Patience.seconds)", "--output", "/dev/null"]
 
     static let cases: [Case] = [
         Case(

@@ -1,5 +1,6 @@
 import APNSModel
 import Foundation
+import TestSupport
 import Testing
 
 @testable import APNSSimulator
@@ -24,7 +25,7 @@ struct ForeignChannelTests {
     ) async throws -> Response {
         let folder = try TemporaryFolder()
         var arguments = [
-            "--silent", "--show-error", "--http2", "--max-time", "20", "--request", method,
+            "--silent", "--show-error", "--http2", "--max-time", "\(Patience.seconds)", "--request", method,
             "--cacert", try folder.write("ca.pem", simulator.certificateAuthorityPEM), "--dump-header", "-",
         ]
         if let jwt { arguments += ["--header", "authorization: bearer \(jwt)"] }

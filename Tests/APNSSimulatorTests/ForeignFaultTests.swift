@@ -1,6 +1,7 @@
 import APNSModel
 import Foundation
 import APNSTransport
+import TestSupport
 import Testing
 
 @testable import APNSSimulator
@@ -24,7 +25,7 @@ struct ForeignFaultTests {
         return try await Command.run(
             "curl",
             [
-                "--silent", "--show-error", "--http2", "--max-time", "10", "--include",
+                "--silent", "--show-error", "--http2", "--max-time", "\(Patience.seconds)", "--include",
                 "--cacert", try folder.write("ca.pem", simulator.certificateAuthorityPEM),
                 "--header", "apns-topic: \(Sample.topic)", "--header", "apns-push-type: alert",
                 "--data", Sample.payload,
@@ -46,7 +47,8 @@ struct ForeignFaultTests {
     )
     func curlReportsTheFault(fault: Fault, statuses: [Int32], text: String) async throws {
         let simulator = try await self.start([fault])
-        let result = try await self.curl(simulator, "--max-time", "3")
+        // Only where the fault itself is that no response comes is curl to give up.
+        let result = try await self.curl(simulator, "--max-time", "\(statuses == [28] ? 1 : Patience.seconds)")
         // A reset fails the next operation: 55 is sending, 56 is reading.
         #expect(statuses.contains(result.status), "\(result.output)")
         #expect(result.output.contains(text), "\(result.output)")
@@ -91,7 +93,7 @@ struct ForeignFaultTests {
             client.on('goaway', (code, last, data) => log('goaway', code, last, data ? data.toString() : ''));
             client.on('remoteSettings', s => log('settings', s.maxConcurrentStreams));
             client.on('close', () => { log('closed'); process.exit(0); });
-            setTimeout(() => { log('timeout'); process.exit(0); }, 8000);
+            setTimeout(() => { log('timeout'); process.exit(0); }, \(Patience.seconds)000);
             function push(name) {
               const stream = client.request({':method': 'POST', ':path': '/3/device/\(Sample.deviceToken)',
                 'apns-topic': '\(Sample.topic)', 'apns-push-type': 'alert'});

@@ -1,5 +1,6 @@
 import APNSModel
 import Foundation
+import TestSupport
 import Testing
 
 @testable import APNSSimulator
@@ -23,7 +24,7 @@ struct ForeignPeerTests {
     ) async throws -> Response {
         let folder = try TemporaryFolder()
         var arguments = [
-            "--silent", "--show-error", "--http2", "--max-time", "20",
+            "--silent", "--show-error", "--http2", "--max-time", "\(Patience.seconds)",
             "--cacert", try folder.write("ca.pem", simulator.certificateAuthorityPEM),
             "--dump-header", "-", "--header", "apns-topic: \(Sample.topic)", "--header", "apns-push-type: alert",
             "--data", Sample.payload,

@@ -15,7 +15,7 @@ public final class Curl: Sendable {
         try Data(input).write(to: files.input)
         try Data().write(to: files.output)
         self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        self.process.arguments = ["curl", "-s", "--max-time", "\(Patience.limit.components.seconds)"] + arguments
+        self.process.arguments = ["curl", "-s", "--max-time", "\(Patience.seconds)"] + arguments
         self.process.standardInput = try FileHandle(forReadingFrom: files.input)
         self.process.standardOutput = try FileHandle(forWritingTo: files.output)
         self.process.terminationHandler = { [weak self] _ in

@@ -6,6 +6,8 @@ public enum Patience {
     /// The longest time that a test waits for anything that must happen. It only ends tests that have failed, so it is
     /// longer than any pause that a busy machine imposes on a process.
     public static let limit = Duration.seconds(120)
+    /// The limit in seconds, for programs and clocks that take a number.
+    public static let seconds = Int(limit.components.seconds)
 }
 
 /// Evaluates a condition every millisecond until it is true, for at most `Patience.limit`. The pauses leave the cores of a

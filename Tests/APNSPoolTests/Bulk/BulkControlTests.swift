@@ -35,7 +35,8 @@ private final class OccupiedThreads: Sendable {
 
     /// Synchronous on purpose: it blocks its thread.
     private func block() {
-        if self.released.wait(timeout: .now() + 10) == .timedOut { self.isLate.store(true, ordering: .relaxed) }
+        let limit = DispatchTime.now() + .seconds(Patience.seconds)
+        if self.released.wait(timeout: limit) == .timedOut { self.isLate.store(true, ordering: .relaxed) }
     }
 
     /// - Returns: false if the timeout ended first.

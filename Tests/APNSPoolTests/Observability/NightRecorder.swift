@@ -184,7 +184,7 @@ enum Promtool {
         process.standardError = handle
         try process.start()
         let isLate = DispatchWorkItem { process.terminate() }
-        DispatchQueue.global().asyncAfter(deadline: .now() + 30, execute: isLate)
+        DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(Patience.seconds), execute: isLate)
         process.waitUntilExit()
         isLate.cancel()
         let report = try String(contentsOf: output, encoding: .utf8)

@@ -75,8 +75,9 @@ struct TLSTests {
             try await RelayServer.run(files.settings()) { server in
                 let process = Process()
                 process.executableURL = URL(filePath: "/usr/bin/env")
+                let limit = "\(Patience.limit.components.seconds)"
                 process.arguments =
-                    ["curl", "--silent", "--insecure", "--max-time", "30", "--write-out", "%{http_code}"]
+                    ["curl", "--silent", "--insecure", "--max-time", limit, "--write-out", "%{http_code}"]
                     + options + ["https://localhost:\(server.port)/live"]
                 let output = Pipe.make()
                 process.standardOutput = output
