@@ -191,7 +191,14 @@ struct ProviderTokenTests {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.number > 1 ? [.hold] : [.respond(200)]
         }
-        try await withServer(script: script, configure: configure) { client, server in
+        // While the server holds pushes, the clock stands still, because the client replaces a silent connection.
+        try await withServer(
+            script: script,
+            configure: {
+                self.configure(&$0)
+                $0.use(ManualClock())
+            }
+        ) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let pushes = Task { await deliver(30, with: client) }
             await server.wait { $0.held == 30 }
