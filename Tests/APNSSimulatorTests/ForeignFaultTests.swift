@@ -47,7 +47,7 @@ struct ForeignFaultTests {
     )
     func curlReportsTheFault(fault: Fault, statuses: [Int32], text: String) async throws {
         let simulator = try await self.start([fault])
-        // Only where the fault itself is that no response comes is curl to give up.
+        // curl gives up early only if the fault is that no response comes.
         let result = try await self.curl(simulator, "--max-time", "\(statuses == [28] ? 1 : Patience.seconds)")
         // A reset fails the next operation: 55 is sending, 56 is reading.
         #expect(statuses.contains(result.status), "\(result.output)")

@@ -49,7 +49,7 @@ struct BrokenInvariantTests {
     @Test("An invalid request fails alone: it is not resent, and its neighbours on the connection get their responses")
     func invalidRequestFailsAlone() async throws {
         let script: ScriptedServer.Script = { $0.number > 1 ? [.hold] : [.respond(200)] }
-        // While the server holds pushes, the clock stands still, because the client replaces a silent connection.
+        // The clock stands still while the server holds pushes: the client replaces a silent connection.
         try await withServer(script: script, configure: { $0.use(ManualClock()) }) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let neighbours = Task { await deliver(10, with: client) }

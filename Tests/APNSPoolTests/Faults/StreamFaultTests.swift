@@ -12,7 +12,7 @@ struct StreamFaultTests {
     // MARK: Limits
 
     @Test func theStreamLimitCanRiseFallAndBeZero() async throws {
-        // While the server holds pushes, the clock stands still, because the client replaces a silent connection.
+        // The clock stands still while the server holds pushes: the client replaces a silent connection.
         let configure: (inout APNSClientConfiguration) -> Void = { $0.use(ManualClock()) }
         try await withServer(limit: 1, script: { _ in [.hold] }, configure: configure) { client, server in
             let first = Task { await deliver(50, with: client) }
@@ -108,7 +108,7 @@ struct StreamFaultTests {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.respond(200)]
         }
-        // While the server holds pushes, the clock stands still, because the client replaces a silent connection.
+        // The clock stands still while the server holds pushes: the client replaces a silent connection.
         try await withServer(script: script, configure: { $0.use(ManualClock()) }) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let held = Task { await deliver(30, with: client) }

@@ -191,7 +191,7 @@ struct ProviderTokenTests {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.number > 1 ? [.hold] : [.respond(200)]
         }
-        // While the server holds pushes, the clock stands still, because the client replaces a silent connection.
+        // The clock stands still while the server holds pushes: the client replaces a silent connection.
         try await withServer(
             script: script,
             configure: {
