@@ -5,20 +5,15 @@ import Testing
 
 /// Several processes share one provider token through a file.
 struct SharedTokenTests {
-    private let folder: URL
+    private let folder: Folder
     private let key = SimulatedKey()
 
     init() throws {
-        self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("token-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
-        try self.key.p8.write(
-            to: self.folder.appendingPathComponent(self.key.fileName),
-            atomically: true,
-            encoding: .utf8
-        )
+        self.folder = try Folder()
+        _ = try self.folder.write(self.key.p8, to: self.key.fileName)
     }
 
-    private func path(_ name: String) -> String { self.folder.appendingPathComponent(name).path }
+    private func path(_ name: String) -> String { self.folder.path(name) }
 
     private func arguments(_ command: String, sharing: Bool = true) -> [String] {
         [command, "--key", self.path(self.key.fileName), "--team-id", self.key.teamID]
@@ -32,8 +27,7 @@ struct SharedTokenTests {
     }
 
     private func send(to simulator: Simulator, sharing: Bool) async throws -> [Tool.Result] {
-        let ca = self.path("ca.pem")
-        try simulator.certificateAuthorityPEM.write(toFile: ca, atomically: true, encoding: .utf8)
+        let ca = try self.folder.write(simulator.certificateAuthorityPEM, to: "ca.pem")
         let arguments =
             self.arguments("send", sharing: sharing) + [
                 "--endpoint", "https://localhost:\(simulator.port)", "--ca-file", ca, "--topic", "com.example.app",
@@ -66,7 +60,6 @@ struct SharedTokenTests {
         let mode = try FileManager.default.attributesOfItem(atPath: self.path("token"))[.posixPermissions] as? Int
         #expect(mode == 0o600)
         await simulator.stop()
-        try? FileManager.default.removeItem(at: self.folder)
     }
 
     /// Shows that the test above can fail: processes with tokens of their own are refused.
@@ -76,7 +69,6 @@ struct SharedTokenTests {
         #expect(results.count { $0.status != 0 } == 3)
         #expect(results.contains { $0.output.contains("TooManyProviderTokenUpdates") })
         await simulator.stop()
-        try? FileManager.default.removeItem(at: self.folder)
     }
 
     /// The variables that `apns simulator` wrote.
@@ -132,7 +124,6 @@ struct SharedTokenTests {
         let second = try await waiting
         #expect(second != first)
         #expect(try await self.token() == second)
-        try? FileManager.default.removeItem(at: self.folder)
     }
 
     @Test func aDamagedOrReadableTokenFileIsReplaced() async throws {
@@ -150,6 +141,5 @@ struct SharedTokenTests {
         let fresh = try await self.token()
         #expect(!before.hasPrefix(fresh.dropLast()))
         #expect(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int == 0o600)
-        try? FileManager.default.removeItem(at: self.folder)
     }
 }

@@ -166,7 +166,7 @@ final class Running: Sendable {
 }
 
 /// A temporary folder, removed with its owner.
-final class Folder {
+final class Folder: Sendable {
     let url: URL
 
     init() throws {

@@ -92,6 +92,10 @@ extension APNSClientConfiguration {
             $0.pathCheck.trust = .hours(24)
         }
     }
+
+    /// Uses a clock that stands still: the client does not replace a connection on which a server holds pushes, however
+    /// long the process pauses.
+    mutating func stopClock() { self.use(ManualClock()) }
 }
 
 /// Delivers `count` pushes at once, each to a device token of its own.

@@ -147,8 +147,7 @@ struct CredentialFaultTests {
         try await withServer(
             script: { _ in [.hold] },
             configure: {
-                // The clock stands still while the server holds pushes: the client replaces a silent connection.
-                $0.use(ManualClock())
+                $0.stopClock()
                 $0.authentication = authentication()
                 $0.logger = logger
             }

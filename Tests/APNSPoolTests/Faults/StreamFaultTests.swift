@@ -12,8 +12,7 @@ struct StreamFaultTests {
     // MARK: Limits
 
     @Test func theStreamLimitCanRiseFallAndBeZero() async throws {
-        // The clock stands still while the server holds pushes: the client replaces a silent connection.
-        let configure: (inout APNSClientConfiguration) -> Void = { $0.use(ManualClock()) }
+        let configure: (inout APNSClientConfiguration) -> Void = { $0.stopClock() }
         try await withServer(limit: 1, script: { _ in [.hold] }, configure: configure) { client, server in
             let first = Task { await deliver(50, with: client) }
             await server.wait { $0.held == 1 }
@@ -108,8 +107,7 @@ struct StreamFaultTests {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.respond(200)]
         }
-        // The clock stands still while the server holds pushes: the client replaces a silent connection.
-        try await withServer(script: script, configure: { $0.use(ManualClock()) }) { client, server in
+        try await withServer(script: script, configure: { $0.stopClock() }) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let held = Task { await deliver(30, with: client) }
             await server.wait { $0.held == 30 }

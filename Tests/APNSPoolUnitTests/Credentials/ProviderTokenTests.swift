@@ -191,12 +191,11 @@ struct ProviderTokenTests {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.number > 1 ? [.hold] : [.respond(200)]
         }
-        // The clock stands still while the server holds pushes: the client replaces a silent connection.
         try await withServer(
             script: script,
             configure: {
                 self.configure(&$0)
-                $0.use(ManualClock())
+                $0.stopClock()
             }
         ) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)

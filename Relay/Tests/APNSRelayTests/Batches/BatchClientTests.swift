@@ -7,9 +7,14 @@ import Testing
 @testable import APNSRelay
 
 /// `apns-relay submit`.
-struct BatchClientTests {
-    private static func files(_ batch: String, _ devices: String) throws -> (batch: String, devices: String) {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "batch-\(UUID())")
+final class BatchClientTests {
+    private let folder = FileManager.default.temporaryDirectory.appending(path: "batch-\(UUID())")
+
+    deinit { try? FileManager.default.removeItem(at: self.folder) }
+
+    /// Writes two files into a folder of their own.
+    private func files(_ batch: String, _ devices: String) throws -> (batch: String, devices: String) {
+        let folder = self.folder.appending(path: UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let (first, second) = (folder.appending(path: "batch.json"), folder.appending(path: "devices"))
         try Data(batch.utf8).write(to: first)
@@ -27,7 +32,7 @@ struct BatchClientTests {
     @Test("A batch in two files is submitted, and the command can be repeated")
     func submits() async throws {
         let devices = "abcd\n\n  ef01 \r\n{\"token\":\"aa\",\"values\":{\"name\":\"Ann\"}}\n\"bb\"\ncc"
-        let paths = try Self.files(Self.batch, devices)
+        let paths = try self.files(Self.batch, devices)
         let file = try BatchFile(batch: paths.batch, devices: paths.devices)
         #expect(file.count == 5)
         try await RelayServer.run { server in
@@ -55,7 +60,7 @@ struct BatchClientTests {
 
     @Test("Dead device tokens alone are nothing that an operator must look at")
     func concerns() async throws {
-        let paths = try Self.files(Self.batch, "aa\nbb\ncc\ndd\nee\nff")
+        let paths = try self.files(Self.batch, "aa\nbb\ncc\ndd\nee\nff")
         let file = try BatchFile(batch: paths.batch, devices: paths.devices)
         try await RelayServer.run { server in
             let client = try BatchClient(url: "http://127.0.0.1:\(server.port)", token: "shop-token")
@@ -82,7 +87,7 @@ struct BatchClientTests {
 
     @Test("An invalid device ends the command with its line, and is left out with --partial")
     func invalidDevice() async throws {
-        let paths = try Self.files(Self.batch, "abcd\nxyz\nef\n")
+        let paths = try self.files(Self.batch, "abcd\nxyz\nef\n")
         let file = try BatchFile(batch: paths.batch, devices: paths.devices)
         try await RelayServer.run { server in
             let client = try BatchClient(url: "http://127.0.0.1:\(server.port)", token: "shop-token")
@@ -98,7 +103,7 @@ struct BatchClientTests {
     @Test("Files that are not a batch are errors that name them")
     func files() throws {
         for (batch, devices) in [("[]", "ab"), ("{", "ab"), (Self.batch, " \n\n")] {
-            let paths = try Self.files(batch, devices)
+            let paths = try self.files(batch, devices)
             let error = #expect(throws: BatchFileError.self) {
                 try BatchFile(batch: paths.batch, devices: paths.devices)
             }
@@ -110,10 +115,10 @@ struct BatchClientTests {
 
     @Test("A batch keeps its own idempotency key")
     func key() throws {
-        let paths = try Self.files(#"{"idempotencyKey":"mine"}"#, "ab")
+        let paths = try self.files(#"{"idempotencyKey":"mine"}"#, "ab")
         let file = try BatchFile(batch: paths.batch, devices: paths.devices)
         #expect(String(decoding: file.object, as: UTF8.self) == #"{"idempotencyKey":"mine"}"#)
-        let other = try BatchFile(batch: try Self.files("{}", "ab").batch, devices: paths.devices)
+        let other = try BatchFile(batch: try self.files("{}", "ab").batch, devices: paths.devices)
         #expect(String(decoding: other.object, as: UTF8.self).hasPrefix(#"{"idempotencyKey":""#))
     }
 }

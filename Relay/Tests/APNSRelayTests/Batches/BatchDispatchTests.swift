@@ -73,6 +73,7 @@ struct BatchDispatchTests {
         #expect(try await store.states().keys.map(\.self) == [repeated.id])
         #expect(try await store.batch(dead.id) == nil)
         #expect(try await store.create(Self.batch(fixture, payload: "{}", key: "sale"), BatchState()) == repeated.id)
+        try await fixture.close()
     }
 
     @Test("Each device gets the payload with its values", .timeLimit(.minutes(5)))
@@ -187,7 +188,7 @@ struct BatchDispatchTests {
         #expect(batches.allowance(route, wanted: 100).count == 0)
         clock.advance(by: .milliseconds(100))
         #expect(batches.allowance(route, wanted: 100).count == 4)
-        await fixture.queue.close()
+        try await fixture.close()
     }
 
     @Test("The pushes of a batch that the queue has lost are parked", .timeLimit(.minutes(5)))
@@ -213,7 +214,7 @@ struct BatchDispatchTests {
         try await batches.refresh([batch.route])
         #expect(batches.unreadable == [batch.id])
         #expect(batches.mode(of: batch.route) == .hold)
-        await fixture.queue.close()
+        try await fixture.close()
     }
 
     @Test("A batch without a key that nobody can continue is cancelled, and pushes that were parked later, too")
@@ -233,7 +234,7 @@ struct BatchDispatchTests {
         try await fixture.queue.park(claims.map { Settlement(claim: $0, outcome: .cancelled($0.id)) })
         try await keeper.tend()
         #expect(try await fixture.queue.counts().unsettled == 0)
-        await fixture.queue.close()
+        try await fixture.close()
     }
 
     @Test("A batch is forgotten after its outcomes, and not before")
@@ -264,6 +265,6 @@ struct BatchDispatchTests {
         #expect(try await store.batch(batch.id) == nil)
         #expect(try await fixture.queue.batchCounts(of: [batch.route]).first?.outcomes == [:])
         #expect(try await fixture.queue.values(withPrefix: BatchStore.prefix).isEmpty)
-        await fixture.queue.close()
+        try await fixture.close()
     }
 }

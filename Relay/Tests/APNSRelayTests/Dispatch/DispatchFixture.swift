@@ -136,7 +136,7 @@ struct DispatchFixture {
         return pushes.map(\.id)
     }
 
-    /// Runs the dispatcher while the body runs, and then removes the folder.
+    /// Runs the dispatcher while the body runs, and then closes the fixture.
     func running(_ body: () async throws -> Void) async throws {
         let task = Task { await self.dispatcher.run() }
         do {
@@ -148,6 +148,11 @@ struct DispatchFixture {
         }
         task.cancel()
         await task.value
+        try await self.close()
+    }
+
+    /// Closes the queue and removes the folder.
+    func close() async throws {
         await self.queue.close()
         try FileManager.default.removeItem(at: self.folder)
     }

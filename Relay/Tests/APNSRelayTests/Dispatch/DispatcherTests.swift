@@ -286,8 +286,7 @@ struct DispatcherTests {
         #expect(status?.state == .parked)
         run.cancel()
         await run.value
-        await fixture.queue.close()
-        try FileManager.default.removeItem(at: fixture.folder)
+        try await fixture.close()
     }
 
     @Test("Only a push whose last attempt found no app in the settings counts as parked for that reason")
