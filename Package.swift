@@ -189,9 +189,9 @@ let package = Package(
                 "APNSBasics",
                 "APNSModel",
                 "APNSPool",
+                "APNSPoolTestSupport",
                 "APNSSealing",
                 "APNSSimulator",
-                "APNSTesting",
                 "TestSupport",
                 crypto,
             ]
@@ -207,6 +207,7 @@ let package = Package(
             dependencies: [
                 "APNSPool",
                 "APNSSimulator",
+                "APNSTesting",
                 "APNSTransport",
                 "SupervisedPool",
                 "TestSupport",
@@ -270,7 +271,9 @@ let package = Package(
         ),
         .testTarget(
             name: "APNSControlTests",
-            dependencies: ["APNSControl", "APNSModel", "APNSPool", "APNSSimulator", "TestSupport", nioHTTP1]
+            dependencies: [
+                "APNSControl", "APNSModel", "APNSPool", "APNSPoolTestSupport", "APNSSimulator", "TestSupport", nioHTTP1,
+            ]
         ),
         .testTarget(
             name: "APNSCommandTests",

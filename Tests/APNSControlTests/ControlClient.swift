@@ -5,6 +5,7 @@ import NIOHTTP1
 import Synchronization
 
 @testable import APNSControl
+@testable import APNSPoolTestSupport
 
 /// A simulator with its control API, without a socket for the API.
 struct ControlClient {
@@ -69,6 +70,7 @@ struct ControlClient {
             environment: .custom(host: "localhost", port: simulator.port)
         )
         client.trust.caPEM = simulator.certificateAuthorityPEM
+        client.usePatientLimits()
         do {
             try await withAPNSClient(configuration: client) { client in
                 try await body(ControlClient(simulator: simulator, client: client, api: api))

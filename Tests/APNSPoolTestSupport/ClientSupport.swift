@@ -73,6 +73,7 @@ extension APNSClientConfiguration {
         self.timeouts.connect = .seconds(600)
         self.timeouts.response = .seconds(600)
         self.pool.unavailableAfter = .seconds(600)
+        self.silenceWarning = .seconds(600)
         self.adjustConnection = { $0.pathCheck = .patient }
     }
 
@@ -86,16 +87,13 @@ extension APNSClientConfiguration {
         self.clock = clock
         self.timeouts.connect = .seconds(3600)
         self.timeouts.response = .seconds(86_400)
+        self.silenceWarning = UnansweredPushes.defaultWarning
         self.adjustConnection = {
             $0.pathCheck.idle = .hours(24)
             $0.pathCheck.busy = .hours(24)
             $0.pathCheck.trust = .hours(24)
         }
     }
-
-    /// Uses a clock that stands still: the client does not replace a connection on which a server holds pushes, however
-    /// long the process pauses.
-    mutating func stopClock() { self.use(ManualClock()) }
 }
 
 /// Delivers `count` pushes at once, each to a device token of its own.

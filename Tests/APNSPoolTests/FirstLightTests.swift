@@ -46,12 +46,7 @@ private final class AcceptingSession: ServerConnectionDelegate {
 struct FirstLightTests {
     @Test func pushesAndBulkCallsAreAccepted() async throws {
         let server = try await AcceptingServer.start()
-        var configuration = APNSClientConfiguration(
-            authentication: .withoutToken,
-            environment: .custom(host: "localhost", port: server.listener.port)
-        )
-        configuration.trust.caPEM = server.caPEM
-        configuration.pool.connectSpacing = .zero
+        let configuration = APNSClientConfiguration.local(port: server.listener.port, caPEM: server.caPEM)
         let token = try DeviceToken(String(repeating: "ab", count: 32))
         try await withAPNSClient(configuration: configuration) { client in
             let notification = PushNotification(topic: "com.example.app", alert: "Hello")

@@ -2,9 +2,10 @@
     import APNSPool
     import APNSSealing
     import APNSSimulator
-    import APNSTesting
     import Foundation
     import Testing
+
+    @testable import APNSPoolTestSupport
 
     /// The documented examples from end to end: the two sides agree on a key, seal a message and send it through a
     /// client to the simulator. The documented extension opens the payload that the simulator received.
@@ -46,7 +47,7 @@
             @Test func aSealedMessageArrivesAndIsShownOnce() async throws {
                 try await SharedKeychain.$items.withValue(SharedKeychain.Items()) {
                     let device = try registered()
-                    try await withSimulatedAPNS { client, simulator in
+                    try await withPatientSimulator { client, simulator in
                         let outcome = try await notify(device, of: message, with: client)
                         #expect(outcome.certainty == .accepted)
                         let (payload, userInfo) = try received(simulator)
@@ -75,7 +76,7 @@
                 try await SharedKeychain.$items.withValue(SharedKeychain.Items()) {
                     let device = try registered()
                     let stranger = Device(token: device.token, key: SealingKey())
-                    try await withSimulatedAPNS { client, simulator in
+                    try await withPatientSimulator { client, simulator in
                         _ = try await notify(stranger, of: message, with: client)
                         #expect(shown(try received(simulator).userInfo)?.body == "New message")
                     }
@@ -86,7 +87,7 @@
             @Test func bothKeysOpenAcrossARotation() async throws {
                 try await SharedKeychain.$items.withValue(SharedKeychain.Items()) {
                     let before = try registered()
-                    try await withSimulatedAPNS { client, simulator in
+                    try await withPatientSimulator { client, simulator in
                         _ = try await notify(before, of: message, with: client)
                         let after = try registered()
                         #expect(after.key.id != before.key.id)
@@ -104,7 +105,7 @@
 
         @Test func messagesOpenOnlyForTheirPurpose() async throws {
             let device = Device(token: Self.token, key: SealingKey())
-            try await withSimulatedAPNS { client, simulator in
+            try await withPatientSimulator { client, simulator in
                 #expect(try await wake(device, with: message, sender: client).certainty == .accepted)
                 #expect(try await ring(device, with: message, sender: client).certainty == .accepted)
                 let pushes = simulator.record.pushes
@@ -125,7 +126,7 @@
             let sealed = try PayloadSealer(key: device.key).seal(encoding: message)
             let push = try PushNotification(topic: "com.grasscove.Fern", alert: "New message").mutableContent()
                 .custom(key: SealedPayload.defaultKey, sealed).prepared()
-            try await withSimulatedAPNS { client, simulator in
+            try await withPatientSimulator { client, simulator in
                 _ = await client.deliver(push, to: device.token)
                 _ = await client.deliver(push, to: device.token)
                 var window = ReplayWindow()

@@ -222,7 +222,7 @@ struct DocumentationTests {
                 _ = await client.deliver(Self.push, to: "00fa11ce")
                 try await ContinuousClock().sleep(for: .milliseconds(1))
             }
-            #expect(await client.check(topic: "com.grasscove.Fern").isOK)
+            #expect(await client.check(topic: "com.grasscove.Fern", within: Patience.limit).isOK)
             await client.shutdown()
             _ = await (sweeping, watching)
         }

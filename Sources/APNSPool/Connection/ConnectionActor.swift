@@ -69,6 +69,7 @@ actor ConnectionActor: PoolWorker {
             isBase: isBase,
             streamCap: settings.streamCap,
             backoff: settings.backoff,
+            unanswered: UnansweredPushes(warning: settings.silenceWarning),
             generator: SplitMix64(seed: settings.seed.map { $0 &+ UInt64(id.index.magnitude) }),
             takeReplacement: { settings.replacements.take(now: $0) }
         )

@@ -10,6 +10,8 @@ final class ConnectionSettings: Sendable {
     private let cap: Atomic<Int>
     private let connectNanoseconds: Atomic<Int64>
     let backoff: Backoff
+    /// After this time without a response to many pushes, a connection gets no more of them.
+    let silenceWarning: Duration
     let replacements: SharedTokenBucket
     let credentialBreaker: CredentialBreaker
     let weather: Weather
@@ -23,6 +25,7 @@ final class ConnectionSettings: Sendable {
         connection: Connection.Configuration,
         streamCap: Int,
         backoff: Backoff = ConnectionStateMachine.delays,
+        silenceWarning: Duration = UnansweredPushes.defaultWarning,
         replacements: SharedTokenBucket,
         seed: UInt64? = nil,
         events: ClientEvents = ClientEvents(),
@@ -33,6 +36,7 @@ final class ConnectionSettings: Sendable {
         self.cap = Atomic(streamCap)
         self.connectNanoseconds = Atomic(connection.connectTimeout.nanoseconds)
         self.backoff = backoff
+        self.silenceWarning = silenceWarning
         self.replacements = replacements
         self.seed = seed
         self.events = events

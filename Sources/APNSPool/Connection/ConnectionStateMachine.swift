@@ -71,7 +71,7 @@ struct ConnectionStateMachine {
     /// Whether the current connection has received a response that proves that it works.
     private var isProven = false
     private var errors = ErrorRateTracker()
-    private var unanswered = UnansweredPushes()
+    private var unanswered: UnansweredPushes
     private var adaptiveLimit = AdaptiveStreamLimit()
     /// The latency of the connection that accepts streams.
     var latency = LatencyMeter()
@@ -84,9 +84,11 @@ struct ConnectionStateMachine {
         isBase: Bool,
         streamCap: Int,
         backoff: Backoff,
+        unanswered: UnansweredPushes = UnansweredPushes(),
         generator: SplitMix64 = SplitMix64(seed: 1),
         takeReplacement: @escaping @Sendable (MonotonicInstant) -> Bool = { _ in true }
     ) {
+        self.unanswered = unanswered
         self.generator = generator
         self.takeReplacement = takeReplacement
         self.isBase = isBase

@@ -7,10 +7,12 @@ import SupervisedPool
 struct UnansweredPushes: Sendable {
     /// With fewer unanswered pushes, silence may be a coincidence.
     static let limit = 5
+    /// The default of `warning`.
+    static let defaultWarning = Duration.seconds(5)
     /// After this time without a response frame, the connection gets no new streams.
-    static let warning = Duration.seconds(5)
+    private let warning: Duration
     /// After this time without a response frame, the connection is replaced.
-    static let end = Duration.seconds(10)
+    private var end: Duration { self.warning * 2 }
 
     enum Verdict: Equatable {
         /// The connection is not watched any more.
@@ -28,6 +30,8 @@ struct UnansweredPushes: Sendable {
     private var dueAt: MonotonicInstant?
     private(set) var isSilent = false
 
+    init(warning: Duration = Self.defaultWarning) { self.warning = warning }
+
     var isWatching: Bool { self.dueAt != nil }
 
     /// Whether a connection with so many open streams has too many unanswered pushes to go unwatched.
@@ -38,7 +42,7 @@ struct UnansweredPushes: Sendable {
     /// - Returns: when to call `check`.
     mutating func watch(now: MonotonicInstant) -> MonotonicInstant {
         if self.timedOut == 0 { self.since = now }
-        let due = max(self.since.advanced(by: Self.warning), now)
+        let due = max(self.since.advanced(by: self.warning), now)
         self.dueAt = due
         return due
     }
@@ -62,15 +66,15 @@ struct UnansweredPushes: Sendable {
             return .calm
         }
         // A late check proves nothing, because the computer was suspended or the loop was busy. Start over.
-        if dueAt.advanced(by: Self.end) < now {
+        if dueAt.advanced(by: self.end) < now {
             self.reset()
             return .watched(until: self.watch(now: now))
         }
         let quiet = max(self.since, lastResponse)
         let silence = quiet.duration(to: now)
-        if silence >= Self.end { return .dead }
-        self.isSilent = silence >= Self.warning
-        let due = quiet.advanced(by: self.isSilent ? Self.end : Self.warning)
+        if silence >= self.end { return .dead }
+        self.isSilent = silence >= self.warning
+        let due = quiet.advanced(by: self.isSilent ? self.end : self.warning)
         self.dueAt = due
         return self.isSilent ? .silent(until: due) : .watched(until: due)
     }
@@ -85,5 +89,5 @@ struct UnansweredPushes: Sendable {
     }
 
     /// Starts over for a new connection.
-    mutating func reset() { self = UnansweredPushes() }
+    mutating func reset() { self = UnansweredPushes(warning: self.warning) }
 }

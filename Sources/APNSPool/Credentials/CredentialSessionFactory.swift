@@ -49,6 +49,7 @@ final class CredentialSessionFactory: Sendable {
         let settings = ConnectionSettings(
             connection: Self.connection(configuration, context),
             streamCap: configuration.pool.maxConcurrentStreams,
+            silenceWarning: configuration.silenceWarning,
             replacements: self.replacements,
             seed: configuration.connectionSeed,
             events: self.monitor.events,

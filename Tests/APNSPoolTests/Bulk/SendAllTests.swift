@@ -3,6 +3,8 @@ import APNSSimulator
 import APNSTesting
 import Testing
 
+@testable import APNSPoolTestSupport
+
 /// `sendAll` counts the outcomes of its rows, and reports the rows whose device tokens are dead.
 struct SendAllTests {
     private struct Device: Sendable, Equatable {
@@ -96,7 +98,7 @@ struct SendAllTests {
     }
 
     @Test func aClientReportsWhatAPNsReports() async throws {
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             simulator.setToken("00fa11b0", .unregistered(sinceMilliseconds: 1_700_000_000_000))
             var gone: [String] = []
             let tokens = ["00fa11a0", "00fa11b0"]

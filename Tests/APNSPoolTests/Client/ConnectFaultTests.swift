@@ -116,7 +116,7 @@ struct ConnectFaultTests {
         let server = try await ScriptedServer.start()
         var configuration = APNSClientConfiguration.local(port: server.port, caPEM: nil)
         // The clock stands still, so neither the deadline nor the hold-off ends.
-        configuration.stopClock()
+        configuration.use(ManualClock())
         try await withClient(configuration) { client in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .notSent)

@@ -1,5 +1,6 @@
 import APNSSimulator
 import APNSTesting
+import TestSupport
 import Testing
 
 @testable import APNSPool
@@ -34,7 +35,7 @@ struct DefaultTopicTests: GroupOfClients {
             for await delivery in client.deliveries(rows, push: { (self.notification, $0) }) {
                 #expect(delivery.outcome.certainty == .accepted)
             }
-            #expect(await client.check().isOK)
+            #expect(await client.check(within: Patience.limit).isOK)
             let suffixes = ["", ".voip", PushType.liveactivity.topicSuffix, "", "", "", ""]
             #expect(simulator.record.pushes.map(\.topic) == suffixes.map { Self.topic + $0 })
         }
@@ -72,7 +73,7 @@ struct DefaultTopicTests: GroupOfClients {
             #expect(throws: ValidationError.self) { try self.notification.prepared() }
             let error = await #expect(throws: PushError.self) { try await client.channels.list() }
             #expect(error?.validation?.code == .topicMissing)
-            #expect(await client.check().isOK == false)
+            #expect(await client.check(within: Patience.limit).isOK == false)
             #expect(simulator.record.requestsReceived == 0)
         }
     }
@@ -106,7 +107,7 @@ struct DefaultTopicTests: GroupOfClients {
         #expect(sender.pushes.map(\.alert) == [Alert(body: "Hey There"), Alert(body: "Hey There")])
         let strict = RecordingPushSender(defaultTopic: nil)
         #expect(await strict.deliver(self.notification, to: "00fa11ce").error?.validation?.code == .topicMissing)
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             try await client.send(self.notification, to: "00fa11ce")
             let push = try #require(simulator.record.pushes.first)
             #expect(push.topic == "com.example.app" && push.alert?.body == "Hey There")

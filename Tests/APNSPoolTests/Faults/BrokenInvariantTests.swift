@@ -49,7 +49,7 @@ struct BrokenInvariantTests {
     @Test("An invalid request fails alone: it is not resent, and its neighbours on the connection get their responses")
     func invalidRequestFailsAlone() async throws {
         let script: ScriptedServer.Script = { $0.number > 1 ? [.hold] : [.respond(200)] }
-        try await withServer(script: script, configure: { $0.stopClock() }) { client, server in
+        try await withServer(script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let neighbours = Task { await deliver(10, with: client) }
             await server.wait { $0.held == 10 }

@@ -147,7 +147,6 @@ struct CredentialFaultTests {
         try await withServer(
             script: { _ in [.hold] },
             configure: {
-                $0.stopClock()
                 $0.authentication = authentication()
                 $0.logger = logger
             }

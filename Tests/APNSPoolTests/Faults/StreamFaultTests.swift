@@ -12,8 +12,7 @@ struct StreamFaultTests {
     // MARK: Limits
 
     @Test func theStreamLimitCanRiseFallAndBeZero() async throws {
-        let configure: (inout APNSClientConfiguration) -> Void = { $0.stopClock() }
-        try await withServer(limit: 1, script: { _ in [.hold] }, configure: configure) { client, server in
+        try await withServer(limit: 1, script: { _ in [.hold] }) { client, server in
             let first = Task { await deliver(50, with: client) }
             await server.wait { $0.held == 1 }
             server.limitAll(1000)
@@ -107,7 +106,7 @@ struct StreamFaultTests {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.respond(200)]
         }
-        try await withServer(script: script, configure: { $0.stopClock() }) { client, server in
+        try await withServer(script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let held = Task { await deliver(30, with: client) }
             await server.wait { $0.held == 30 }

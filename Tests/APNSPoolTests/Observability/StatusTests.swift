@@ -1,5 +1,4 @@
 import APNSSimulator
-import APNSTesting
 import Foundation
 import Logging
 import SupervisedPool
@@ -15,7 +14,7 @@ struct StatusTests {
     @Test("A status has the counts of the client and contains no secret")
     func countsWithoutSecrets() async throws {
         let key = SimulatedKey()
-        try await withSimulatedAPNS(configure: {
+        try await withPatientSimulator(configure: {
             $0.authentication = .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
             $0.pool = .init(size: 1, maxOverflow: 0, connectSpacing: .zero)
             $0.logger.logLevel = .critical
@@ -90,7 +89,7 @@ struct CheckTests {
 
     @Test func badDeviceTokenPassesTheCheck() async throws {
         try await self.withSimulator { client, simulator in
-            let check = await client.check(topic: "com.example.app")
+            let check = await client.check(topic: "com.example.app", within: Patience.limit)
             #expect(check.isOK, "\(check)")
             #expect(check.steps.map(\.name) == [.client, .connection, .response, .credential, .topic])
             #expect(check.roundTrip ?? .zero > .zero)
@@ -104,7 +103,7 @@ struct CheckTests {
         try await self.withSimulator { client, simulator in
             simulator.inject(Fault(.respond(.invalidProviderToken), when: .always))
             for _ in 1...3 {
-                let check = await client.check(topic: "com.example.app")
+                let check = await client.check(topic: "com.example.app", within: Patience.limit)
                 #expect(!check.isOK && failed(check) == [.credential], "\(check)")
                 #expect(check.steps.last?.advice != nil && check.description.contains("InvalidProviderToken"))
             }
@@ -114,17 +113,17 @@ struct CheckTests {
     @Test func aTopicOfAnotherTeamFailsTheTopicStep() async throws {
         try await self.withSimulator { client, simulator in
             simulator.setTopics(["com.example.other"])
-            let check = await client.check(topic: "com.example.app")
+            let check = await client.check(topic: "com.example.app", within: Patience.limit)
             #expect(failed(check) == [.topic], "\(check)")
             #expect(check.steps.contains { $0.name == .credential && $0.isOK })
-            #expect(await failed(client.check(topic: "")) == [.topic])
+            #expect(await failed(client.check(topic: "", within: Patience.limit)) == [.topic])
         }
     }
 
     @Test func overloadSkipsTheCredentialStep() async throws {
         try await self.withSimulator { client, simulator in
             simulator.inject(Fault(.respond(.tooManyRequests), when: .always))
-            let check = await client.check(topic: "com.example.app")
+            let check = await client.check(topic: "com.example.app", within: Patience.limit)
             #expect(failed(check) == [.response] && !check.steps.contains { $0.name == .credential }, "\(check)")
         }
     }
@@ -142,8 +141,12 @@ struct CheckTests {
     }
 
     @Test func aCheckWithoutAResponseEndsInTime() async throws {
-        try await withServer(script: { _ in [.hold] }) { client, server in
-            let check = await client.check(topic: "com.example.app", within: .milliseconds(500))
+        let clock = ManualClock()
+        try await withServer(script: { _ in [.hold] }, configure: { $0.use(clock) }) { client, server in
+            async let end = client.check(topic: "com.example.app", within: .milliseconds(500))
+            await server.wait { $0.held == 1 }
+            clock.advance(by: .milliseconds(500))
+            let check = await end
             #expect(failed(check) == [.response] && check.roundTrip == nil, "\(check)")
         }
     }

@@ -64,7 +64,7 @@ struct CertificateTests {
             let made = try $0.makeClientCertificate(topics: ["com.example.app.voip"])
             return .certificate(certificatePEM: made.certificatePEM, privateKeyPEM: made.privateKeyPEM)
         } _: { client, simulator in
-            let check = await client.check(topic: "com.example.app")
+            let check = await client.check(topic: "com.example.app", within: Patience.limit)
             #expect(check.isOK && check.description.contains("com.example.app.voip"), "\(check)")
             #expect(simulator.record.pushes.map(\.topic) == ["com.example.app.voip"])
         }

@@ -191,13 +191,7 @@ struct ProviderTokenTests {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.number > 1 ? [.hold] : [.respond(200)]
         }
-        try await withServer(
-            script: script,
-            configure: {
-                self.configure(&$0)
-                $0.stopClock()
-            }
-        ) { client, server in
+        try await withServer(script: script, configure: self.configure) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let pushes = Task { await deliver(30, with: client) }
             await server.wait { $0.held == 30 }

@@ -235,7 +235,7 @@ struct ReplaceAuthenticationTests {
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             for key in [first, first, second, first] {
                 let error = await APNSAuthenticationError.of {
-                    try await client.replaceAuthentication(Self.authentication(key), within: .seconds(30))
+                    try await client.replaceAuthentication(Self.authentication(key), within: Patience.limit)
                 }
                 #expect(error == nil, "\(error.map { "\($0)" } ?? "")")
                 #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)

@@ -11,7 +11,7 @@ enum SettingsFields {
     static let codeOnly: Set<String> = [
         "eventLoopGroup", "tracer", "clock", "connectionSeed", "metricLabels", "wallClock",
         "groupInvalidTokens", "onCredential", "onWorkerTally", "tlsContexts", "tokenCaches",
-        "adjustConnection",
+        "adjustConnection", "silenceWarning",
     ]
 
     static func of(_ configuration: APNSClientConfiguration) -> [String: String] {
