@@ -238,19 +238,24 @@ struct ChannelsTests {
     }
 
     @Test func aCallEndsByItsDeadline() async throws {
-        // The client's own deadline is longer than this test may take.
-        try await self.withClient(configure: { $0.timeouts.deadline = .seconds(300) }) { client, simulator in
+        let clock = ManualClock()
+        try await self.withClient(configure: { $0.use(clock) }) { client, simulator in
             _ = try await client.channels.list(for: app)
             simulator.inject(Fault(.stall(), when: .always))
-            for isCreate in [true, false] {
+            for (number, isCreate) in [true, false].enumerated() {
                 let options = ChannelCallOptions(deadline: .milliseconds(300))
-                let error = await self.error { () async throws(PushError) in
-                    if isCreate {
-                        _ = try await client.channels.create(for: app, options: options)
-                    } else {
-                        _ = try await client.channels.list(for: app, options: options)
+                let call = Task {
+                    await self.error { () async throws(PushError) in
+                        if isCreate {
+                            _ = try await client.channels.create(for: app, options: options)
+                        } else {
+                            _ = try await client.channels.list(for: app, options: options)
+                        }
                     }
                 }
+                await until { simulator.faultCounts == ["stall": number + 1] }
+                clock.advance(by: .milliseconds(300))
+                let error = await call.value
                 #expect(error?.certainty == .unknown)
                 #expect(error?.code == .deadlineExceeded)
             }
@@ -294,13 +299,18 @@ struct ChannelsTests {
     @Test func anUnreachableManagementHostDoesNotDisturbPushes() async throws {
         let closed = try #require(ClosedPort())
         defer { withExtendedLifetime(closed) {} }
+        let clock = ManualClock()
         try await self.withClient(configure: {
+            $0.use(clock)
             $0.environment.managementPort = closed.number
             $0.pool.unavailableAfter = .milliseconds(200)
         }) { client, simulator in
-            let error = await self.error { () async throws(PushError) in
-                try await client.channels.list(for: app)
+            try await client.send(PushNotification(topic: app, alert: "Hello"), to: DeviceToken.sample(0))
+            let call = Task {
+                await self.error { () async throws(PushError) in try await client.channels.list(for: app) }
             }
+            #expect(await ends(advancing: clock) { _ = await call.value })
+            let error = await call.value
             #expect(error?.certainty == .notSent)
             #expect(error?.code == .unavailable)
             try await client.send(PushNotification(topic: app, alert: "Hello"), to: DeviceToken.sample(1))

@@ -1,6 +1,7 @@
 import APNSTransport
 import SupervisedPool
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import APNSPool
@@ -244,9 +245,13 @@ struct BulkTests {
 
     @Test func waitingPushesEndAtTheirDeadlineWhileOneIsHeld() async throws {
         let script: ScriptedServer.Script = { $0.number == 1 ? [.respond(200)] : [.hold] }
-        try await withServer(limit: 1, script: script) { client, _ in
+        let clock = ManualClock()
+        try await withServer(limit: 1, script: script, configure: { $0.use(clock) }) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let all = await outcomes(10, client, options: BulkOptions(deadline: .seconds(1)))
+            let run = Task { await outcomes(10, client, options: BulkOptions(deadline: .seconds(1))) }
+            await server.wait { $0.held == 1 }
+            #expect(await ends(advancing: clock) { _ = await run.value })
+            let all = await run.value
             #expect(all.count { $0[0].certainty == .unknown } >= 1)
             #expect(all.allSatisfy { $0.count == 1 && $0[0].error?.code == .deadlineExceeded })
         }

@@ -106,14 +106,19 @@ struct ProviderTokenTests {
 
     @Test func constantExpiryRefusalsCauseNoResendStorm() async throws {
         let script: ScriptedServer.Script = { _ in [.respond(403, reason: "ExpiredProviderToken")] }
+        let clock = ManualClock()
         try await withServer(
             script: script,
             configure: {
                 self.configure(&$0)
+                $0.use(clock)
                 $0.timeouts.deadline = .seconds(2)
             }
         ) { client, server in
-            let outcomes = await deliver(200, with: client)
+            let pushes = Task { await deliver(200, with: client) }
+            await server.wait { !$0.pushes.isEmpty }
+            #expect(await ends(advancing: clock, for: [client]) { _ = await pushes.value })
+            let outcomes = await pushes.value
             #expect(outcomes.allSatisfy { $0.status == 403 || $0.certainty == .notSent })
             // Those in flight when it began, each once more with a fresh token, and then one at a time.
             #expect(server.record.pushes.count <= 450)
