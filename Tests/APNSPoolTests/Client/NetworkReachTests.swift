@@ -34,7 +34,7 @@ struct NetworkReachTests {
             $0.logger = logger
             $0.logger.logLevel = .trace
         }) { client, simulator in
-            try await client.prewarm(2)
+            try await client.prewarm(2, within: Patience.limit)
             for number in 0..<20 {
                 try await client.send(self.notification, to: DeviceToken.sample(number))
             }
@@ -113,7 +113,7 @@ struct NetworkReachTests {
             configuration.pool = .init(size: 40, maxOverflow: 0, connectSpacing: .zero)
             configuration.adjustConnection = { $0.nameResolver = NameResolver { _, _ in .success(addresses) } }
             try await withAPNSClient(configuration: configuration) { client in
-                try await client.prewarm(40)
+                try await client.prewarm(40, within: Patience.limit)
                 // One of three stays without a connection in less than one of a million runs.
                 #expect(all.allSatisfy { $0.connections > 0 }, "\(all.map(\.connections))")
                 #expect(all.map(\.connections).reduce(0, +) == 40)
@@ -136,7 +136,7 @@ struct NetworkReachTests {
         configuration.use(clock)
         configuration.adjustConnection = { $0.pathCheck.busy = .hours(24) }
         try await withAPNSClient(configuration: configuration) { client in
-            try await client.prewarm(count)
+            try await client.prewarm(count, within: Patience.limit)
             // Each connection has had a response.
             await withTaskGroup(of: Void.self) { group in
                 for number in 0..<count {

@@ -99,7 +99,7 @@ struct UpdateTests {
             await reached(200)
             await self.expect(1, client, simulator)
             try client.update { $0.pool.size = 4 }
-            try await client.prewarm(4)
+            try await client.prewarm(4, within: Patience.limit)
             await self.expect(4, client, simulator)
             await until { await client.status.pool.capacity == 160 }
             await reached(TestScale.size(1500, thorough: 3000))
@@ -110,7 +110,7 @@ struct UpdateTests {
             await self.expect(1, client, simulator)
             await reached(TestScale.size(3000, thorough: 6000))
             try client.update { $0.pool.size = 4 }
-            try await client.prewarm(4)
+            try await client.prewarm(4, within: Patience.limit)
             await self.expect(4, client, simulator)
         }
     }
@@ -134,7 +134,7 @@ struct UpdateTests {
                 settings.pool.size = 3
                 settings.pool.maxOverflow = 0
             }
-            try await client.prewarm(3)
+            try await client.prewarm(3, within: Patience.limit)
             await self.expect(3, client, simulator)
         }
     }
@@ -173,7 +173,7 @@ struct UpdateTests {
         let client = try APNSClient(configuration: .local(server))
         try client.update { $0.pool.size = 3 }
         try await client.start()
-        try await client.prewarm(3)
+        try await client.prewarm(3, within: Patience.limit)
         #expect(server.record.openConnections == 3)
         #expect(client.settings.pool.size == 3)
         await client.shutdown()
@@ -215,7 +215,7 @@ struct UpdateTests {
 
     @Test func aNewStreamLimitAppliesFromTheNextSession() async throws {
         try await withServer { client, server in
-            try await client.prewarm(1)
+            try await client.prewarm(1, within: Patience.limit)
             try client.update { $0.pool.maxConcurrentStreams = 7 }
             #expect(await client.status.pool.capacity == 1000)
             server.dropAll()
@@ -229,14 +229,14 @@ struct UpdateTests {
     /// An overflow worker that becomes a base worker connects, although it was not started as one.
     @Test func anOverflowWorkerCanBecomeABaseWorker() async throws {
         try await withServer(configure: { $0.pool.maxOverflow = 2 }) { client, server in
-            try await client.prewarm(1)
+            try await client.prewarm(1, within: Patience.limit)
             try client.update { settings in
                 settings.pool.size = 3
                 settings.pool.maxOverflow = 0
             }
             await server.wait { $0.openConnections == 3 }
             // The server counts a connection before it can drop it.
-            try await client.prewarm(3)
+            try await client.prewarm(3, within: Patience.limit)
             server.dropAll()
             await server.wait { $0.connections >= 6 && $0.openConnections == 3 }
         }

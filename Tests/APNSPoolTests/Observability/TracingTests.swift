@@ -192,7 +192,7 @@ struct TracingTests {
         let client = try APNSClient(configuration: .local(server))
         try await withTracer(self.tracer) { try await client.start() }
         // The client runs in another task, and reads the tracer before it opens the first connection.
-        try await client.prewarm(1)
+        try await client.prewarm(1, within: Patience.limit)
         #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
         await client.shutdown()
         await server.stop()

@@ -43,7 +43,7 @@ struct HangingSignerTests {
     func notReadyWithoutAToken() async throws {
         let signer = HangingSigner(hangingCalls: 1)
         try await withServer(configure: { $0.authentication = signer.authentication }) { client, _ in
-            try await client.prewarm(1)
+            try await client.prewarm(1, within: Patience.limit)
             await until { signer.count == 1 }
             #expect(await client.health == .starting)
             #expect(await !client.health.isReady)

@@ -447,11 +447,12 @@ struct ProviderTokenSourceTests {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let source = SharedFileTokenSource(path: folder.appendingPathComponent("token").path)
+        var source = SharedFileTokenSource(path: folder.appendingPathComponent("token").path)
+        source.lockTimeout = Patience.limit
         let signer = ScriptedSigner()
         let request = try self.request(signer)
         let tokens = try await withThrowingTaskGroup(of: SharedProviderToken.self) { group in
-            for _ in 0..<20 { group.addTask { try await source.token(for: request) } }
+            for _ in 0..<20 { group.addTask { [source] in try await source.token(for: request) } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
         #expect(Set(tokens).count == 1 && signer.count == 1)

@@ -65,7 +65,7 @@ struct PrewarmTests {
             $0.pool.size = 0; $0.pool.maxOverflow = 3
         }) { client, server in
             #expect(server.record.connections == 0)
-            try await client.prewarm(3)
+            try await client.prewarm(3, within: Patience.limit)
             #expect(server.record.openConnections == 3)
             let workers = await client.status.pool.workers
             #expect(workers.allSatisfy { $0.state == .ready })
