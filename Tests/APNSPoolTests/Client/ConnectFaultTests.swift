@@ -101,7 +101,7 @@ struct ConnectFaultTests {
                 clock.advance(by: .milliseconds(100))
                 return clock.now >= end
             }
-            #expect(await client.health.cause?.code == .unreachable)
+            await until { await client.health.cause?.code == .unreachable }
             let late = Task { await client.deliver(samplePush(), to: DeviceToken.sample(1)) }
             await until { await client.status.pool.queueDepth == 2 }
             network.point(to: server.port)
