@@ -216,8 +216,8 @@ public struct APNSClientConfiguration: Sendable {
     var tokenCaches: TokenCaches?
     /// The seed for the random part of connect backoffs, for tests that must be reproducible.
     var connectionSeed: UInt64?
-    /// After this time without a response to many pushes, a connection gets no more of them; for tests whose server holds
-    /// pushes.
+    /// After this time without a response to many pushes, a connection gets no more of them, and after twice this time it
+    /// is replaced. Longer in tests whose server holds pushes.
     var silenceWarning = UnansweredPushes.defaultWarning
     /// Adjusts the settings of each connection in tests, including connections to the management host.
     var adjustConnection: (@Sendable (inout Connection.Configuration) -> Void)?

@@ -10,7 +10,7 @@ final class ConnectionSettings: Sendable {
     private let cap: Atomic<Int>
     private let connectNanoseconds: Atomic<Int64>
     let backoff: Backoff
-    /// After this time without a response to many pushes, a connection gets no more of them.
+    /// See `UnansweredPushes.warning`.
     let silenceWarning: Duration
     let replacements: SharedTokenBucket
     let credentialBreaker: CredentialBreaker

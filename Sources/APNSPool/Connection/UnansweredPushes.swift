@@ -11,7 +11,7 @@ struct UnansweredPushes: Sendable {
     static let defaultWarning = Duration.seconds(5)
     /// After this time without a response frame, the connection gets no new streams.
     private let warning: Duration
-    /// After this time without a response frame, the connection is replaced.
+    /// After this time without a response frame, which is twice as long, the connection is replaced.
     private var end: Duration { self.warning * 2 }
 
     enum Verdict: Equatable {
