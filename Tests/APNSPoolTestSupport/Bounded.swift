@@ -6,7 +6,7 @@ import TestSupport
 /// the tested code hangs.
 ///
 /// - Parameters:
-///   - clock: Advances by ten milliseconds every millisecond, if `body` needs time to pass.
+///   - clock: Advances by a tenth of a second every millisecond, if `body` needs time to pass.
 ///   - clients: The clock stands still while one of them waits for its server, however long a busy machine takes.
 func ends(
     advancing clock: ManualClock? = nil,
@@ -19,7 +19,7 @@ func ends(
         ended.open()
     }
     return await eventually {
-        if let clock, await !waitsForServer(clients) { clock.advance(by: .milliseconds(10)) }
+        if let clock, await !waitsForServer(clients) { clock.advance(by: .milliseconds(100)) }
         return ended.isOpen
     }
 }

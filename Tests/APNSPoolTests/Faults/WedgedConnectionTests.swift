@@ -14,7 +14,7 @@ struct WedgedConnectionTests {
     /// has the pushes, so a single step of the clock could come too early.
     private func waitForSilence(_ client: APNSClient, _ clock: ManualClock) async {
         await until {
-            clock.advance(by: .milliseconds(10))
+            clock.advance(by: .milliseconds(100))
             return await self.capacity(client) == 0
         }
     }
