@@ -50,12 +50,14 @@ extension ConnectionStateMachine {
                 switch result.status {
                 case 200, 201, 204, 410:
                     successes += 1
+                    evaluation.weather.latestWeather = 0
                     evaluation.provesCredential = true
                 default:
                     let rejection = Rejection(status: result.status, body: result.body)
                     evaluation.record(rejection, retryAfter: result.retryAfter)
                     if !rejection.isWeather {
                         successes += 1
+                        evaluation.weather.latestWeather = 0
                         continue
                     }
                     self.count(&successes, connection, &evaluation)
@@ -68,7 +70,7 @@ extension ConnectionStateMachine {
             } else {
                 if let cause = result.weather(quiet: quiet) {
                     evaluation.weather.cause = cause
-                    if case .reset = result.cause { evaluation.weather.weather += 1 } else { lost += 1 }
+                    if case .reset = result.cause { evaluation.weather.addWeather() } else { lost += 1 }
                 }
                 guard result.cause == .deadline, result.ending == .unknown else { continue }
                 self.count(&successes, connection, &evaluation)
@@ -77,7 +79,7 @@ extension ConnectionStateMachine {
         }
         self.count(&successes, connection, &evaluation)
         evaluation.weather.verdicts += evaluation.responses
-        evaluation.weather.weather += min(lost, Self.lostLimit)
+        evaluation.weather.addWeather(min(lost, Self.lostLimit))
         return evaluation
     }
 
@@ -131,7 +133,7 @@ extension ConnectionStateMachine.Evaluation {
         self.weather.verdicts -= 1
         // The credential's own machine holds pushes back for a refused credential.
         guard CredentialStateMachine.Refusal(status: rejection.status, reason: rejection.reason) == nil else { return }
-        self.weather.weather += 1
+        self.weather.addWeather()
         self.weather.cause = .init(
             description:
                 "\(rejection.status) \(rejection.reason.map { PeerText.printable($0.rawValue) } ?? "without a reason")",

@@ -8,7 +8,7 @@ import SupervisedPool
 /// (`Rejection.isWeather` and `StreamResult.weather`).
 ///
 /// ```
-///            weather, and no verdict with it            a verdict, after 18 of 20 results were weather
+///            weather, and no verdict with it ¹          a verdict, after 18 of 20 results were weather
 ///   fair ────────────────────────────────────▶ bad ───────────────────────────────────────────▶ clearing
 ///    ▲                                        │  ▲                                                │  │
 ///    │ a verdict, while weather is sporadic   │  │ more weather than a quarter of the verdicts    │  │
@@ -16,6 +16,8 @@ import SupervisedPool
 ///    └───────────────────────────────────────────────────────────────────────────────────────────────┘
 ///                                                                                       128 verdicts
 /// ```
+///
+/// ¹ or at least 18 results that are weather after the last verdict.
 ///
 /// In bad weather, one push at a time is sent as a trial, after growing pauses, until a verdict arrives. While it
 /// clears, each verdict admits two further pushes, so that full speed is back after eight round trips. Only as many
@@ -35,10 +37,21 @@ struct WeatherStateMachine: Sendable {
     struct Results: Equatable, Sendable {
         var verdicts = 0
         var weather = 0
+        /// How much of the weather came after the last verdict.
+        var latestWeather = 0
         /// The cause of the last weather among them.
         var cause: Cause?
         /// The longest `retry-after` among them.
         var retryAfter: Duration?
+
+        /// Whether a push that is sent now can expect a verdict: one is among the results, and not so much weather after it
+        /// that a failure of all pushes has begun meanwhile.
+        var promiseVerdicts: Bool { self.verdicts > 0 && self.latestWeather < WeatherStateMachine.generalLimit }
+
+        mutating func addWeather(_ count: Int = 1) {
+            self.weather += count
+            self.latestWeather += count
+        }
     }
 
     /// A time of bad weather.
@@ -144,11 +157,11 @@ struct WeatherStateMachine: Sendable {
         self.record(results)
         switch self.state {
         case .fair:
-            guard results.verdicts == 0, results.weather > 0, let cause = results.cause else { return nil }
+            guard !results.promiseVerdicts, results.weather > 0, let cause = results.cause else { return nil }
             self.state = .bad(Spell(cause: cause, since: now, nextTrial: now, isGeneral: self.isGeneral))
             return nil
         case .bad(var spell):
-            guard results.verdicts == 0 else { return self.receivedVerdicts(results, spell, now) }
+            guard !results.promiseVerdicts else { return self.receivedVerdicts(results, spell, now) }
             guard results.weather > 0 else { return nil }
             _ = spell.take(results)
             if let cause = results.cause { spell.cause = cause }
@@ -199,8 +212,9 @@ struct WeatherStateMachine: Sendable {
     }
 
     private mutating func record(_ results: Results) {
+        self.history = Self.shifted(self.history, results.weather - results.latestWeather, by: 1)
         self.history = Self.shifted(self.history, results.verdicts, by: 0)
-        self.history = Self.shifted(self.history, results.weather, by: 1)
+        self.history = Self.shifted(self.history, results.latestWeather, by: 1)
     }
 
     private static func shifted(_ history: UInt32, _ count: Int, by bit: UInt32) -> UInt32 {

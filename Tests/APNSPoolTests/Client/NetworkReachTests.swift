@@ -116,7 +116,6 @@ struct NetworkReachTests {
                 try await client.prewarm(40, within: Patience.limit)
                 // One of three stays without a connection in less than one of a million runs.
                 #expect(all.allSatisfy { $0.connections > 0 }, "\(all.map(\.connections))")
-                #expect(all.map(\.connections).reduce(0, +) == 40)
             }
             for relay in all { await relay.stop() }
             await simulator.stop()

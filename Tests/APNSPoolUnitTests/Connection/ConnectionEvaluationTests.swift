@@ -115,6 +115,25 @@ struct ConnectionEvaluationTests {
         #expect(self.evaluate(&machine, lost).weather.weather == Machine.lostLimit)
     }
 
+    @Test("Weather after the last verdict of a tick is counted, because the verdict is older")
+    func latestWeather() {
+        func latest(_ results: [StreamResult]) -> [Int] {
+            var machine = self.ready()
+            let weather = self.evaluate(&machine, results).weather
+            return [weather.weather, weather.latestWeather]
+        }
+        let bad = [
+            self.response(502), StreamResult(tag: 0, ending: .unknown, cause: .reset(.internalError)),
+            StreamResult(tag: 0, ending: .unknown, cause: .connectionLost),
+        ]
+        #expect(latest(bad) == [3, 3])
+        #expect(latest([self.response(200)] + bad) == [3, 3])
+        for verdict in [self.response(200), self.response(400, "BadDeviceToken")] {
+            #expect(latest([bad[0], bad[1], verdict]) == [2, 0])
+            #expect(latest([bad[0], verdict] + bad) == [4, 3])
+        }
+    }
+
     @Test("A tick of successes and of streams without a response causes no action")
     func sums() {
         var machine = ready()

@@ -105,12 +105,30 @@ struct WeatherStateMachineTests {
         }
     }
 
-    @Test("A tick with verdicts does not begin bad weather, whatever else is in it")
+    @Test("A tick with verdicts does not begin bad weather, unless at least 18 results after them are weather")
     func mixedTick() {
+        for latest in [0, 17, 18, 99] {
+            var station = Station()
+            let mixed = WeatherStateMachine.Results(
+                verdicts: 100,
+                weather: 99,
+                latestWeather: latest,
+                cause: Self.cause
+            )
+            #expect(station.machine.observe(mixed, now: station.now) == nil)
+            #expect(station.machine.isFair == (latest < 18))
+            #expect(station.machine.spell?.isGeneral == (latest < 18 ? nil : true))
+        }
+    }
+
+    @Test("Late verdicts do not end bad weather if the results after them show that it lasts")
+    func lateVerdicts() {
         var station = Station()
-        let mixed = WeatherStateMachine.Results(verdicts: 1, weather: 99, cause: Self.cause)
-        #expect(station.machine.observe(mixed, now: station.now) == nil)
-        #expect(station.machine.isFair)
+        _ = station.weather()
+        let late = WeatherStateMachine.Results(verdicts: 100, weather: 18, latestWeather: 18, cause: Self.cause)
+        #expect(station.machine.observe(late, now: station.now) == nil)
+        #expect(station.admit() == .zero)
+        #expect(station.isHeld)
     }
 
     @Test("After a general fault, full speed is back after eight round trips")
