@@ -44,8 +44,8 @@ struct WeatherStateMachine: Sendable {
         /// The longest `retry-after` among them.
         var retryAfter: Duration?
 
-        /// Whether a push that is sent now can expect a verdict: one is among the results, and not so much weather after it
-        /// that a failure of all pushes has begun meanwhile.
+        /// Whether a push that is sent now can expect a verdict: one is among the results, and no long run of weather
+        /// follows it. Such a run shows that an outage has begun since.
         var promiseVerdicts: Bool { self.verdicts > 0 && self.latestWeather < WeatherStateMachine.generalLimit }
 
         mutating func addWeather(_ count: Int = 1) {
