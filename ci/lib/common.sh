@@ -24,10 +24,12 @@ root_package() {
 
 relay_package() { echo --package-path Relay --scratch-path "$RELAY_BUILD"; }
 
-# newer FILE FOLDER…: whether FILE is newer than everything in the folders. `swift build` takes seconds to find that there
-# is nothing to do.
+# newer FILE FOLDER…: whether FILE was built after the last change in the folders. `swift build` takes seconds to find that
+# there is nothing to do. The time of a build is that of FILE.built: if FILE itself were touched, the next build would link
+# it again and compile the tests that use it.
 newer() {
-    [ -e "$1" ] && [ -z "$(find "${@:2}" -type f -newer "$1" -not -path '*/.build*' -print -quit)" ]
+    [ -e "$1" ] && [ -e "$1.built" ] &&
+        [ -z "$(find "${@:2}" -type f -newer "$1.built" -not -path '*/.build*' -print -quit)" ]
 }
 
 # tool: builds the tool `apns` unless it is new, and sets APNS to its path.
@@ -38,7 +40,7 @@ tool() {
         ci/lib/install-packages build
         # shellcheck disable=SC2046
         ci/lib/build "$APNS" $(root_package) --product apns
-        touch "$APNS"
+        touch "$APNS.built"
     fi
     export APNS
 }
@@ -54,7 +56,7 @@ relay_programs() {
             ci/lib/install-packages relay
             # shellcheck disable=SC2046
             ci/lib/build "$RELAY_BUILD/debug/$name" $(relay_package) --product "$name"
-            touch "$RELAY_BUILD/debug/$name"
+            touch "$RELAY_BUILD/debug/$name.built"
         fi
     done
     export APNS_RELAY APNS_TOOL
